@@ -2,6 +2,7 @@ import { availableParallelism } from "node:os";
 import { cloudflareTest } from "@cloudflare/vitest-plugin";
 import { defineConfig } from "vitest/config";
 import { guideConfigs } from "./dev/vitest-guides.ts";
+import { QuietReporter } from "./dev/vitest-reporter.ts";
 
 /**
  * Tests that count the timers or log lines of their isolate, or use the object that all isolates share. They share no
@@ -39,6 +40,9 @@ const setupFiles = ["dev/vitest-workerd.ts"];
 
 export default defineConfig({
   test: {
+    reporters: [new QuietReporter(), ...(process.env.GITHUB_ACTIONS ? ["github-actions"] : [])],
+    // Prints the log lines of tests that fail.
+    silent: "passed-only",
     // One Redis for the whole run; both projects reach it by inject("redis").
     globalSetup: ["dev/vitest-setup.ts"],
     // Many tests start programs, on a machine that may be busy with other tests: what is promised to

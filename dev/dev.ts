@@ -2,6 +2,7 @@
 import { CommanderError } from "commander";
 import getPort from "get-port";
 import { devToken } from "./admin-token.ts";
+import { configProblem } from "./config-problem.ts";
 import {
   createEmbeddedStore,
   type Dependency,
@@ -12,6 +13,7 @@ import { startDevProxy } from "./dev-proxy.ts";
 import { choosePort, DEFAULT_PORT } from "./free-port.ts";
 import { linesToTry } from "./lines-to-try.ts";
 import { type DevOptions, parseOptions } from "./options.ts";
+import { register } from "./running.ts";
 import { waitForStopRequest } from "./stop-request.ts";
 import { startTraffic } from "./traffic/traffic.ts";
 import { startWrangler } from "./wrangler.ts";
@@ -46,8 +48,16 @@ async function run(options: DevOptions, started: Started): Promise<number> {
   }
   const target = { host: "127.0.0.1", port: await getPort({ host: "127.0.0.1" }) };
   // The proxy starts first, before another process can take the port.
-  const proxy = await startDevProxy(target, { port });
+  const proxy = await startDevProxy(target, { port, whyHeld: configProblem });
   started.push(proxy);
+  const registration = await register(proxy.url);
+  started.push(registration);
+  const { other } = registration;
+  if (other) {
+    console.log(
+      `npm run dev already runs in this folder, at ${other.url}. Until it ends, this run has counters, statistics and overrides of its own. If you do not need two, stop one with Ctrl-C.`,
+    );
+  }
   const origin = await startOrigin(options.origin);
   started.push(origin);
   const store = options.redis ? await startRedisStore() : createEmbeddedStore();
@@ -57,6 +67,7 @@ async function run(options: DevOptions, started: Started): Promise<number> {
     port: target.port,
     vars: { ...origin.vars, ...store.vars, ...token.vars },
     quiet: options.traffic,
+    state: other?.ownState,
   });
   started.push(wrangler);
 

@@ -18,7 +18,7 @@ const FILE = /^.*\/docs\/((?:guides\/)?[\w-]+\.md)\/(.+)$/;
 
 /**
  * A plugin for vitest. `guide:PAGE` is the configuration on the page docs/guides/PAGE.md or docs/PAGE.md, as a
- * module; `guide:PAGE/SECTION` is the configuration below the heading of level 2 with this anchor. So tests run
+ * module; `guide:PAGE/SECTION` is the configuration, or are the rules, below the heading of level 2 with this anchor. So tests run
  * the code that readers see, and there is no copy that could differ.
  */
 export function guideConfigs(): Plugin {
@@ -62,15 +62,22 @@ function textOf(page: string): string {
   return readFileSync(join(DOCS, page), "utf8");
 }
 
-/** Returns the first code block of a page, or of one of its sections, that calls `defineConfig`. */
+/**
+ * Returns the first code block of a page, or of one of its sections, that calls `defineConfig`. If a section has only
+ * rules, it returns a configuration with these.
+ */
 function configOf(page: string, section?: string): string {
   const text =
     section === undefined
       ? page
       : page.split(/^## /m).find((part) => anchorOf(part.split("\n", 1)[0] ?? "") === section);
-  const config = blocksOf(text ?? "").find((code) => code.includes("defineConfig("));
-  if (config === undefined) throw new Error("The page or the section has no configuration.");
-  return config;
+  const blocks = blocksOf(text ?? "");
+  const config = blocks.find((code) => code.includes("defineConfig("));
+  if (config !== undefined) return config;
+  const rules = blocks.filter((code) => code.startsWith("{"));
+  if (rules.length === 0) throw new Error("The page or the section has no configuration.");
+  return `import { defineConfig } from "edge-weir/config";
+    export default defineConfig({ rules: [${rules.join("")}] });`;
 }
 
 function anchorOf(heading: string): string {

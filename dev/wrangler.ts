@@ -21,14 +21,16 @@ export interface Wrangler extends OwnedChild {
  *
  * @param options.vars the Worker's vars. Each var overrides its value in `wrangler.toml`,
  *   `.dev.vars` and `.env`, even if the new value is empty
+ * @param options.state the folder of the Durable Objects' data; undefined for wrangler's default
  * @param options.quiet whether wrangler prints only warnings and errors, and no line for each request
  */
 export async function startWrangler(options: {
   port: number;
   vars: Record<string, string>;
   quiet?: boolean;
+  state?: string | undefined;
 }): Promise<Wrangler> {
-  const { port, vars, quiet = false } = options;
+  const { port, vars, quiet = false, state } = options;
   const require = createRequire(import.meta.url);
   const program = join(dirname(require.resolve("wrangler/package.json")), "bin/wrangler.js");
   // Wrangler ends if its default inspector port is in use, for example by another project.
@@ -42,6 +44,7 @@ export async function startWrangler(options: {
       ...["--ip", HOST, "--port", `${port}`, "--inspector-port", `${inspectorPort}`],
       "--show-interactive-dev-session=false",
       ...(quiet ? ["--log-level", "warn"] : []),
+      ...(state ? ["--persist-to", state] : []),
       ...Object.entries(vars).flatMap(([name, value]) => ["--var", `${name}:${value}`]),
     ],
     {

@@ -140,6 +140,9 @@ function refused(
 ): CommandFailure {
   const { status } = response;
   const lines = [printable(detail, [token.value]).slice(0, MAX_MESSAGE)];
+  if (status === 404 && detail.startsWith("There is nothing at this path")) {
+    lines.push("The Worker may be older than this command. Deploy it with this version of Weir.");
+  }
   if (status === 403) {
     lines.push(
       `The token (${token.source}) may only read. For changes, set WEIR_ADMIN_TOKEN as an environment variable.`,

@@ -14,12 +14,14 @@ export interface DenialsOptions extends ConnectionOptions, SelectorOptions {
 }
 
 const DAY_MS = 86_400_000;
+const TIME_OF_DAY = /^([01]\d|2[0-3]):([0-5]\d)$/;
 
 /** Shows when, and by which policy, clients were denied. */
 export async function denials(options: DenialsOptions): Promise<Printed> {
   const { rule, limit } = options;
   const since = options.since === undefined ? undefined : timeOf("--since", options.since);
-  const until = options.until === undefined ? undefined : timeOf("--until", options.until, since);
+  const after = TIME_OF_DAY.test(options.since ?? "") ? since : undefined;
+  const until = options.until === undefined ? undefined : timeOf("--until", options.until, after);
   if (since !== undefined && until !== undefined && until < since) {
     throw wrongOptions(`--until, ${formatTime(until)}, is before --since, ${formatTime(since)}.`);
   }
@@ -59,7 +61,7 @@ function timeOf(option: string, text: string, after?: number): number {
   const now = Date.now();
   const seconds = parseDuration(text);
   if (seconds !== undefined) return now - seconds * 1000;
-  const [, hour, minute] = /^([01]\d|2[0-3]):([0-5]\d)$/.exec(text) ?? [];
+  const [, hour, minute] = TIME_OF_DAY.exec(text) ?? [];
   if (hour !== undefined) {
     const from = after ?? now - DAY_MS;
     const at = Math.floor(from / DAY_MS) * DAY_MS + (Number(hour) * 60 + Number(minute)) * 60_000;

@@ -4,7 +4,13 @@ import type { Deployment } from "./deployment.ts";
 import { originFindings } from "./origin.ts";
 import { routeFindings, sameRouteWarnings } from "./routes.ts";
 import { secretWarnings, sharedPrefixWarnings, varFindings } from "./vars.ts";
-import { controlFindings, exposureWarnings, storeFindings, workerFindings } from "./worker.ts";
+import {
+  classFindings,
+  controlFindings,
+  exposureWarnings,
+  storeFindings,
+  workerFindings,
+} from "./worker.ts";
 
 /** A check of one deployment. The last argument is all deployments; for COMPARISONS, those to compare with. */
 type Check = (
@@ -18,6 +24,7 @@ const CHECKS: readonly Check[] = [
   workerFindings,
   storeFindings,
   controlFindings,
+  classFindings,
   varFindings,
   secretWarnings,
   originFindings,

@@ -18,6 +18,12 @@ export interface ObjectBinding {
   readonly scriptName: string | undefined;
 }
 
+/** Where a class of Durable Objects is declared, and whether its objects have SQLite. */
+export interface ObjectClass {
+  readonly by: "exports" | "migrations";
+  readonly sqlite: boolean;
+}
+
 /** Facts about the Worker's main module, as far as its text shows them. */
 export interface MainModule {
   /** The path of the module; undefined if `main` is not set in wrangler's configuration. */
@@ -62,10 +68,10 @@ export interface Deployment {
   readonly objects: readonly ObjectBinding[];
   /** The names of the top level's bindings of Durable Objects. Environments do not inherit them. */
   readonly topLevelObjects: readonly string[];
-  /** The classes of Durable Objects that migrations create with SQLite. */
-  readonly sqliteClasses: readonly string[];
-  /** The classes of Durable Objects that migrations create without SQLite. */
-  readonly keyValueClasses: readonly string[];
+  /** The Worker's own classes of Durable Objects, by `exports` and `migrations`. */
+  readonly classes: ReadonlyMap<string, ObjectClass>;
+  /** Whether `migrations` declares classes. Cloudflare refuses `exports` beside it. */
+  readonly hasMigrations: boolean;
 }
 
 /** The name of the secret with the URL of the Redis database. */
@@ -175,8 +181,8 @@ async function deploymentOf(
     dataSets: tablesOf(own.analytics_engine_datasets).map(({ binding }) => textOf(binding) ?? ""),
     objects: objectsOf(own),
     topLevelObjects: objectsOf(top).map(({ name }) => name),
-    sqliteClasses: migrations.flatMap((step) => textsOf(step.new_sqlite_classes)),
-    keyValueClasses: migrations.flatMap((step) => textsOf(step.new_classes)),
+    classes: classesOf(migrations, tableOf(inherited("exports"))),
+    hasMigrations: migrations.length > 0,
   };
 }
 
@@ -201,6 +207,32 @@ function objectsOf(table: Table): ObjectBinding[] {
     className: textOf(binding.class_name),
     scriptName: textOf(binding.script_name),
   }));
+}
+
+/** Applies the migrations in their order, and then the classes of `exports` that are in use. */
+function classesOf(migrations: readonly Table[], exported: Table): Map<string, ObjectClass> {
+  const classes = new Map<string, ObjectClass>();
+  const add = (sqlite: boolean) => (name: string) =>
+    classes.set(name, { by: "migrations", sqlite });
+  for (const step of migrations) {
+    for (const name of textsOf(step.deleted_classes)) classes.delete(name);
+    for (const { from, to } of tablesOf(step.renamed_classes)) {
+      const renamed = classes.get(`${from}`);
+      classes.delete(`${from}`);
+      if (renamed) classes.set(`${to}`, renamed);
+    }
+    // The other Worker's configuration says whether a transferred class has SQLite.
+    for (const { to } of tablesOf(step.transferred_classes)) add(true)(`${to}`);
+    textsOf(step.new_classes).forEach(add(false));
+    textsOf(step.new_sqlite_classes).forEach(add(true));
+  }
+  for (const [name, value] of Object.entries(exported)) {
+    const { type, state = "created", storage } = tableOf(value);
+    if (type !== "durable-object") continue;
+    if (state !== "created" && state !== "expecting-transfer") continue;
+    classes.set(name, { by: "exports", sqlite: storage !== "legacy-kv" });
+  }
+  return classes;
 }
 
 /**

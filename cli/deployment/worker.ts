@@ -107,7 +107,7 @@ function* countersFindings({ store }: Config, deployment: Deployment): Iterable<
   const path = "durable_objects.bindings";
   const binding = objects.find(({ name }) => name === COUNTERS_BINDING);
   if (binding) {
-    yield* classFindings(binding, deployment);
+    yield* storageFindings(binding, deployment);
     return;
   }
   const similar = objects.find(
@@ -127,19 +127,53 @@ function* countersFindings({ store }: Config, deployment: Deployment): Iterable<
   );
 }
 
-/** Wrangler reports a missing migration itself, but not a class without SQLite, whose calls fail. */
-function* classFindings(
-  { name, className = "", scriptName }: ObjectBinding,
-  { file, name: worker, keyValueClasses }: Deployment,
-): Iterable<LocalFinding> {
-  if (scriptName !== undefined && scriptName !== worker) return;
-  if (!keyValueClasses.includes(className)) return;
+/** Reports a class whose objects have no SQLite, because all calls to them would fail. */
+function* storageFindings(binding: ObjectBinding, deployment: Deployment): Iterable<LocalFinding> {
+  const { name, className = "" } = binding;
+  const { file, classes } = deployment;
+  const declared = isOwn(binding, deployment) ? classes.get(className) : undefined;
+  if (!declared || declared.sqlite) return;
+  const [path, reason, setting] =
+    declared.by === "exports"
+      ? [`exports.${className}.storage`, "exports declares", settingIn(file, "storage", "sqlite")]
+      : ["migrations", "new_classes creates", settingIn(file, "new_sqlite_classes", [className])];
   yield found(
-    "migration-without-sqlite",
-    "migrations",
-    `new_classes creates the class ${className} of ${name} without SQLite, which Weir needs`,
-    `Write ${settingIn(file, "new_sqlite_classes", [className])}. If the class is already deployed, add a new class instead, because Cloudflare cannot change its storage`,
+    "class-without-sqlite",
+    path,
+    `${reason} the class ${className} of ${name} without SQLite, which Weir needs`,
+    `Write ${setting}. If the class is already deployed, add a new class instead, because Cloudflare cannot change its storage`,
   );
+}
+
+/** Reports bound classes of this Worker that do not exist for Cloudflare, because a deploy would fail. */
+export function* classFindings(_config: Config, deployment: Deployment): Iterable<LocalFinding> {
+  for (const binding of deployment.objects) {
+    const { name, className } = binding;
+    if (className === undefined || !isOwn(binding, deployment)) continue;
+    if (deployment.classes.has(className)) continue;
+    yield found(
+      "class-undeclared",
+      deployment.hasMigrations ? "migrations" : "exports",
+      `${name} binds the class ${className}, but neither exports nor migrations declares it, so Cloudflare refuses a deploy`,
+      sentence(declarationOf(className, deployment)),
+    );
+  }
+}
+
+/** Whether a binding is of a class of the Worker itself. */
+function isOwn({ scriptName }: ObjectBinding, { name }: Deployment): boolean {
+  return scriptName === undefined || scriptName === name;
+}
+
+/** Says how to declare a class. Cloudflare refuses a Worker that has both `exports` and `migrations`. */
+function declarationOf(className: string, { file, hasMigrations }: Deployment): string {
+  return hasMigrations
+    ? `add a migration with a new tag and ${settingIn(file, "new_sqlite_classes", [className])}`
+    : `add ${settingIn(file, className, { type: "durable-object", storage: "sqlite" })} to exports`;
+}
+
+function sentence(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 const CONTROL_CLASS = "ControlObject";
@@ -149,11 +183,11 @@ const CREDENTIALS = [ADMIN_TOKEN, ADMIN_READ_TOKEN, ACCESS_TEAM];
 
 /** Findings about the control object, the optional Durable Object with statistics and overrides. */
 export function* controlFindings(_config: Config, deployment: Deployment): Iterable<LocalFinding> {
-  const { objects, file, topLevelObjects, sqliteClasses, main } = deployment;
+  const { objects, file, topLevelObjects, classes, main } = deployment;
   const path = "durable_objects.bindings";
   const binding = objects.find(({ name }) => name === CONTROL_BINDING);
   if (binding) {
-    yield* classFindings(binding, deployment);
+    yield* storageFindings(binding, deployment);
     return;
   }
   const similar = objects.find(
@@ -161,9 +195,9 @@ export function* controlFindings(_config: Config, deployment: Deployment): Itera
       className === CONTROL_CLASS || nearestName(name, [CONTROL_BINDING]) !== undefined,
   );
   const added = valueIn(file, { name: CONTROL_BINDING, class_name: CONTROL_CLASS });
-  const migration = sqliteClasses.includes(CONTROL_CLASS)
+  const declaration = classes.has(CONTROL_CLASS)
     ? ""
-    : `, add a migration with a new tag and ${settingIn(file, "new_sqlite_classes", [CONTROL_CLASS])}`;
+    : `, ${declarationOf(CONTROL_CLASS, deployment)}`;
   const reason =
     CREDENTIALS.find(
       (name) => isSecretListed(deployment, name) || textVarOf(deployment, name) !== undefined,
@@ -181,7 +215,7 @@ export function* controlFindings(_config: Config, deployment: Deployment): Itera
       "control-unbound",
       path,
       `${reason} is set, but no namespace is bound as ${CONTROL_BINDING} here, so operators see no statistics and cannot set overrides`,
-      `Add ${added} to ${path}, which environments do not inherit${migration}, and write export { ${CONTROL_CLASS} } from "edge-weir" in ${main.path ?? "the main module"}`,
+      `Add ${added} to ${path}, which environments do not inherit${declaration}, and write export { ${CONTROL_CLASS} } from "edge-weir" in ${main.path ?? "the main module"}`,
     );
   }
 }

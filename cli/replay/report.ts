@@ -1,8 +1,8 @@
 import type { ReportNote } from "../logs/needs.ts";
 import type { LogSummary } from "../logs/progress.ts";
 
-// The report of a replay, as `--json` prints it. docs/replay.md documents each field. All times are in ISO
-// 8601, UTC; shares are from 0 to 1.
+// The report of a replay, as `--json` prints it. docs/replay.md names it. All times are in ISO 8601, UTC; shares are
+// from 0 to 1.
 
 /** A rule that is replayed. */
 export interface ReplayedRule {

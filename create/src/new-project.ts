@@ -141,7 +141,16 @@ function adapt(path: string, text: string, { texts, toolchain, store }: ProjectO
   const names = Object.keys(values).sort((one, other) => other.length - one.length);
   const pattern = new RegExp(names.map((name) => name.replace(/[.]/g, "\\.")).join("|"), "g");
   const adapted = text.replace(pattern, (name) => values[name] as string);
-  return store === "upstash" && path === "wrangler.toml" ? withRequiredSecrets(adapted) : adapted;
+  if (path !== "wrangler.toml") return adapted;
+  const toml = toolchain.hasExports ? adapted : withMigration(adapted);
+  return store === "upstash" ? withRequiredSecrets(toml) : toml;
+}
+
+/** Declares the classes for a wrangler that ignores `exports`. Their objects would have no SQLite otherwise. */
+function withMigration(toml: string): string {
+  const migration =
+    '[[migrations]]\ntag = "v1"\nnew_sqlite_classes = ["CounterObject", "ControlObject"]';
+  return toml.replace(/^\[exports\](?:\n\w+ = .+)+/m, migration);
 }
 
 /** Uncomments the lines that make a deploy fail if a secret is missing. */

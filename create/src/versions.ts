@@ -6,6 +6,8 @@ export interface Toolchain {
   readonly testPlugin: string;
   /** The devDependencies of a project's package.json. */
   readonly devDependencies: Readonly<Record<string, string>>;
+  /** Whether wrangler reads `exports`. Before 4.107, it ignores this field with a warning. */
+  readonly hasExports: boolean;
   /** The newest date that the project's workerd supports. */
   readonly compatibilityDate: string;
 }
@@ -28,6 +30,7 @@ export const CURRENT: Toolchain = {
     vitest: "~5.0.5",
     wrangler: "4.156.2",
   },
+  hasExports: true,
   compatibilityDate: "2026-11-01",
 };
 
@@ -44,6 +47,7 @@ export const NODE_20: Toolchain = {
     vitest: "~4.1.12",
     wrangler: "4.86.0",
   },
+  hasExports: false,
   compatibilityDate: "2026-04-26",
 };
 

@@ -1,6 +1,7 @@
-import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join, posix, relative } from "node:path";
 import { defineConfig, type MarkdownRenderer } from "vitepress";
+import { llmsText } from "./llms.ts";
 
 // The site is made of the repository's own pages. Their list, their titles and their links are read from the pages.
 
@@ -99,6 +100,10 @@ export default defineConfig({
   cacheDir: join(root, "node_modules/.cache/vitepress"),
   rewrites: sitePath,
   cleanUrls: true,
+  buildEnd: ({ outDir }) => {
+    const text = llmsText(read("docs/README.md"), description, `${repositoryUrl}/raw/main`);
+    writeFileSync(join(outDir, "llms.txt"), text);
+  },
   markdown: {
     anchor: { slugify },
     config: (md) => {

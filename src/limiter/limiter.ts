@@ -76,7 +76,7 @@ const MAX_RETURNED_SLOTS = 32;
 const LATE_SHARE = 3;
 
 interface LimiterConfig extends Pick<Config, "clock" | "prefix" | "timeoutMs"> {
-  /** Called with each charge after a decision, which is negative if quota is given back. Must not throw. */
+  /** Called after each charge after a decision, which is negative if quota is given back. Must not throw. */
   readonly onLateCharge?: ((appliedRule: AppliedRule, cost: number) => void) | undefined;
 }
 
@@ -254,8 +254,8 @@ export class Limiter {
     const charges = responseChargesOf(decided, costOf);
     if (charges.length === 0) return [];
     if (storeFailure) {
-      this.#reportCharges(charges);
       await this.#fallback.charge(charges);
+      this.#reportCharges(charges);
       return [];
     }
     try {
@@ -278,9 +278,11 @@ export class Limiter {
   }
 
   /** Gives quota back, at most as much as was used. Throws like `chargeResponse`. */
-  refund(appliedRule: AppliedRule, quota: number): Promise<Quota[]> {
+  async refund(appliedRule: AppliedRule, quota: number): Promise<Quota[]> {
+    const counters = ruleCountersOf(appliedRule, this.#config.prefix, { cost: -quota });
+    const quotas = await this.#adjust(counters);
     this.#config.onLateCharge?.(appliedRule, -quota);
-    return this.#adjust(ruleCountersOf(appliedRule, this.#config.prefix, { cost: -quota }));
+    return quotas;
   }
 
   /**
@@ -549,9 +551,11 @@ export class Limiter {
     for (const { verdict, cost } of charges) onLateCharge?.(verdict.appliedRule, cost);
   }
 
-  #charge(charges: readonly ResponseCharge[]): Promise<Quota[]> {
+  async #charge(charges: readonly ResponseCharge[]): Promise<Quota[]> {
+    const counters = charges.flatMap((each) => chargedCountersOf(each, this.#config.prefix));
+    const quotas = await this.#adjust(counters);
     this.#reportCharges(charges);
-    return this.#adjust(charges.flatMap((each) => chargedCountersOf(each, this.#config.prefix)));
+    return quotas;
   }
 
   /** Counts a call for rules in shadow mode. @returns false if the period has no call left */

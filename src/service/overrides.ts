@@ -148,7 +148,7 @@ function requireControl(env: Env): ControlApi {
   const control = controlObject(env);
   if (control) return control;
   throw new Error(
-    'There are no overrides without the control object. Add to wrangler.toml: [[durable_objects.bindings]] name = "WEIR_CONTROL", class_name = "ControlObject"; and a migration with new_sqlite_classes = ["ControlObject"]. Add to the Worker: export { ControlObject } from "edge-weir";',
+    'There are no overrides without the control object. Add to wrangler.toml: [[durable_objects.bindings]] name = "WEIR_CONTROL", class_name = "ControlObject"; and to its table exports: ControlObject = { type = "durable-object", storage = "sqlite" }. Add to the Worker: export { ControlObject } from "edge-weir";',
   );
 }
 

@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { existsSync, globSync } from "node:fs";
+import { existsSync, globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import type { Page } from "playwright-core";
@@ -29,6 +29,10 @@ it("is built with a page for each page of docs/", () => {
   const built = pages.map((path) => join("dist/site", path.replace(/\.md$/, ".html")));
   expect(built.length).toBeGreaterThan(20);
   expect(built.filter((path) => !existsSync(path))).toEqual([]);
+});
+
+it("has an llms.txt", () => {
+  expect(readFileSync("dist/site/llms.txt", "utf8")).toMatch(/^# Weir\n\n> /);
 });
 
 describeInBrowser("the website", () => {

@@ -3,9 +3,18 @@ import { env } from "cloudflare:workers";
 import agency from "guide:customers/many-sites-in-one-worker";
 import saas from "guide:customers/plans-by-api-key";
 import batches from "guide:functions/costs";
+import tools from "guide:functions/mcp-servers";
 import denials from "guide:functions/responses";
 import llm from "guide:llm";
 import modelServer from "guide:model-server";
+import fromCloudflare from "guide:moving/from-cloudflares-rate-limiting-rules";
+import fromEnvoy from "guide:moving/from-envoy";
+import fromExpress from "guide:moving/from-express-rate-limit";
+import fromHono from "guide:moving/from-hono-rate-limiter";
+import fromKong from "guide:moving/from-kong";
+import fromNginx from "guide:moving/from-nginx";
+import fromTraefik from "guide:moving/from-traefik";
+import fromUpstash from "guide:moving/from-upstashratelimit";
 import contracts from "guide:own-limits/contracts-in-d1";
 import claims from "guide:own-limits/numbers-in-a-token";
 import plansInKv from "guide:own-limits/plans-in-kv";
@@ -143,6 +152,85 @@ describe("docs/guides/recipes.md, webhooks", () => {
     const { send } = workerWith(webhooks, bindings);
     const deliver = () => send("https://hooks.example/webhooks/shop", { ...post, ip: "192.0.2.7" });
     expect(await countStatuses(31, deliver)).toEqual({ 200: 31 });
+  });
+});
+
+describe("docs/guides/moving.md", () => {
+  it.each([
+    { from: "@upstash/ratelimit", config: fromUpstash, path: "/items", limit: 10 },
+    { from: "hono-rate-limiter", config: fromHono, path: "/api/items", limit: 100 },
+    { from: "nginx", config: fromNginx, path: "/api/items", limit: 21, status: 503 },
+    { from: "Envoy", config: fromEnvoy, path: "/", limit: 100 },
+    { from: "Envoy, the partner", config: fromEnvoy, path: "/", limit: 1000, ip: "192.0.2.7" },
+    { from: "Kong", config: fromKong, path: "/search", limit: 5 },
+    { from: "Traefik", config: fromTraefik, path: "/api/items", limit: 50 },
+    { from: "Cloudflare", config: fromCloudflare, path: "/login", method: "POST", limit: 5 },
+  ])("admits as many requests at once as before: $from", async (each) => {
+    const { config, path, limit, status = 429, ...request } = each;
+    const { send } = workerWith(config);
+    const one = () => send(`https://api.example.com${path}`, request);
+    expect(await countStatuses(limit + 1, one)).toEqual({ 200: limit, [status]: 1 });
+  });
+
+  it.each([
+    { from: "nginx", config: fromNginx, seconds: 1, added: 10 },
+    { from: "Traefik", config: fromTraefik, seconds: 3, added: 5 },
+  ])("adds the rate of a bucket: $from", async ({ config, seconds, added }) => {
+    const { send } = workerWith(config);
+    const one = () => send("https://api.example.com/api/items");
+    await countStatuses(60, one);
+    vi.setSystemTime(Date.now() + seconds * 1000);
+    expect((await countStatuses(60, one))[200]).toBe(added);
+  });
+
+  it("counts everything below a path, but no longer name", async () => {
+    const { send } = workerWith(fromKong);
+    const policies = async (path: string) =>
+      (await send(`https://api.example.com${path}`)).headers.has("ratelimit-policy");
+    const paths = ["/search", "/search/", "/search/shoes", "/searches"];
+    expect(await Promise.all(paths.map(policies))).toEqual([true, true, true, false]);
+  });
+
+  /** Sends thirty wrong passwords at once. The origin answers when all that pass have arrived. */
+  async function guessAtOnce(config: Config) {
+    const answer = Promise.withResolvers<void>();
+    const { reached, send } = workerWith(config, {}, async () => {
+      await answer.promise;
+      return new Response("", { status: 401 });
+    });
+    const guess = () => send("https://shop.example/login", { method: "POST" });
+    const guesses = Array.from({ length: 30 }, guess);
+    const denied = guesses.map((each) => each.then(({ status }) => status === 429));
+    await vi.waitFor(async () => {
+      const pending = Promise.resolve(false);
+      const ended = await Promise.all(denied.map((each) => Promise.race([each, pending])));
+      expect(reached.mock.calls.length + ended.filter(Boolean).length).toBe(30);
+    }, PATIENCE);
+    answer.resolve();
+    await Promise.all(guesses);
+    return reached.mock.calls.length;
+  }
+
+  it("lets ten of thirty wrong passwords pass at once, and all of them without a reserve", async () => {
+    expect(await guessAtOnce(fromExpress)).toBe(10);
+    vi.setSystemTime(Date.now() + DAY);
+    const [rule] = (inputOf(fromExpress) as ConfigInput).rules as RuleInput[];
+    const rules = [{ ...rule, count: { status: [400, 401, 403, 404] } }] as RuleInput[];
+    expect(await guessAtOnce(defineConfig({ rules }))).toBe(30);
+  });
+
+  it("gives the quota of a right password back", async () => {
+    const { send } = workerWith(fromExpress);
+    const login = () => send("https://shop.example/login", { method: "POST" });
+    expect(await countStatuses(20, login)).toEqual({ 200: 20 });
+  });
+
+  it("limits Envoy's partner to the strictest rule without the exception", async () => {
+    const [all, partner] = (inputOf(fromEnvoy) as ConfigInput).rules as RuleInput[];
+    const rules = [{ ...all, match: {} }, partner] as RuleInput[];
+    const { send } = workerWith(defineConfig({ rules }));
+    const one = () => send("https://api.example.com/", { ip: "192.0.2.7" });
+    expect(await countStatuses(101, one)).toEqual({ 200: 100, 429: 1 });
   });
 });
 
@@ -822,6 +910,48 @@ describe("docs/llm.md", () => {
     }
     return new Limits(createExecutionContext(), { ...env });
   }
+});
+
+describe("docs/functions.md, MCP servers", () => {
+  /** Returns what is left of the limits of a tool after a call that names it in this spelling. */
+  function callsWith({ send }: ReturnType<typeof workerWith>) {
+    return async (name?: string, ip = "203.0.113.1") => {
+      const headers = {
+        "mcp-method": "tools/call",
+        ...(name !== undefined && { "mcp-name": name }),
+      };
+      const { headers: fields } = await send("https://mcp.example/mcp", {
+        method: "POST",
+        body: "{}",
+        headers,
+        ip,
+      });
+      return /"tool";r=(\d+)/.exec(fields.get("ratelimit") ?? "")?.[1];
+    };
+  }
+
+  it("counts a name in base64 and in plain text as one tool", async () => {
+    const call = callsWith(workerWith(tools));
+    expect(await call("search")).toBe("19");
+    expect(await call("=?base64?c2VhcmNo?=")).toBe("18");
+    expect(await call("run_report")).toBe("19");
+    expect(await call("=?base64?Z3LDtsOfZV9tZXNzZW4=?=")).toBe("19");
+    expect(await call("=?base64?Z3LDtsOfZV9tZXNzZW4=?=")).toBe("18");
+  });
+
+  it.each([
+    ["names no tool", undefined],
+    ["names an unknown tool", "search2"],
+    ["names a tool in another case", "Search"],
+    ["writes the markers in another case", "=?BASE64?c2VhcmNo?="],
+    ["has base64 that cannot be read", "=?base64?%%%?="],
+    ["names two tools", "search, run_report"],
+  ])("counts a call that %s together with all other unknown ones", async (_, name) => {
+    const call = callsWith(workerWith(tools));
+    await call("unknown");
+    expect(await call(name)).toBe("18");
+    expect(await call("search")).toBe("19");
+  });
 });
 
 describe("docs/functions.md, responses", () => {

@@ -16,7 +16,7 @@ interface Addition {
 
 /**
  * Adds Weir's settings to an app's wrangler configuration: the Durable Objects in each environment, because
- * environments do not inherit bindings; their migrations; and logs.
+ * environments do not inherit bindings; the declaration of their classes; and logs.
  *
  * @throws {Failure} if the name of a binding is in use
  */
@@ -49,15 +49,33 @@ function missingObjects(settings: Settings, scope: readonly string[]): Addition[
     const path = [...scope, "durable_objects", "bindings"];
     if (!own) additions.push({ kind: "append", path, value: { name, class_name }, change });
   }
-  // Environments inherit the migrations, unless they have their own.
-  if (scope.length > 0 && !("migrations" in owner)) return additions;
+  return [...additions, ...missingDeclarations(owner, scope, where)];
+}
+
+/**
+ * The declarations of Weir's classes: in `exports` if the app declares its own classes there, because wrangler refuses
+ * both notations in one Worker; else in a migration, which every version of wrangler reads. Environments inherit them,
+ * unless they have their own.
+ */
+function missingDeclarations(owner: Settings, scope: readonly string[], where: string): Addition[] {
+  const exported = recordAt(owner, "exports");
+  if (Object.keys(exported).some((name) => recordAt(exported, name).type === "durable-object")) {
+    const missing = Object.values(CLASSES).filter((name) => !(name in exported));
+    return missing.map((name) => ({
+      kind: "set",
+      path: [...scope, "exports", name],
+      value: { type: "durable-object", storage: "sqlite" },
+      change: `${where}the class ${name} in exports`,
+    }));
+  }
+  if (scope.length > 0 && !("migrations" in owner)) return [];
   const migrations = listAt(owner, "migrations");
   const created = migrations.flatMap((each) => [each.new_sqlite_classes, each.new_classes].flat());
   const missing = Object.values(CLASSES).filter((name) => !created.includes(name));
-  if (missing.length === 0) return additions;
+  if (missing.length === 0) return [];
   const change = `${where}the migration that creates ${missing.join(" and ")}`;
   const value = { tag: `weir-v${migrations.length + 1}`, new_sqlite_classes: missing };
-  return [...additions, { kind: "append", path: [...scope, "migrations"], value, change }];
+  return [{ kind: "append", path: [...scope, "migrations"], value, change }];
 }
 
 /** Adds the package edge-weir to package.json. @throws {Failure} for a hono that Weir does not support */

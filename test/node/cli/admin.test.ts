@@ -561,6 +561,20 @@ describe("weir denials", () => {
     expect(query.get("rule")).toBe("login");
   });
 
+  it("refuses a time that ends before it begins", async () => {
+    await using api = await startFakeApi(answers);
+    const run = await api.run("denials", "--since", "5m", "--until", "10m");
+    expect(run).toMatchObject({ code: 1, stdout: "" });
+    expect(run.stderr).toMatch(/--until, .* UTC, is before --since, .* UTC\./);
+  });
+
+  it("says that the Worker may be too old to have denials", async () => {
+    const detail = "There is nothing at this path. See docs/operating.md.";
+    await using api = await startFakeApi({ "GET denials": problem(404, detail) });
+    const { stderr } = await api.run("denials");
+    expect(stderr).toContain("The Worker may be older than this command.");
+  });
+
   it.each([
     ["--since", "noon", "a time of day in UTC, such as 12:00"],
     ["--until", "25:00", "a time of day in UTC, such as 12:00"],

@@ -28,9 +28,9 @@ export const COUNTERS = `[[durable_objects.bindings]]
 name = "COUNTERS"
 class_name = "CounterObject"
 
-[[migrations]]
-tag = "v1"
-new_sqlite_classes = ["CounterObject"]
+[exports.CounterObject]
+type = "durable-object"
+storage = "sqlite"
 `;
 
 /** The tables of a wrangler.toml that bind the statistics and the overrides, beside {@link COUNTERS}. */
@@ -38,9 +38,9 @@ export const CONTROL = `[[durable_objects.bindings]]
 name = "WEIR_CONTROL"
 class_name = "ControlObject"
 
-[[migrations]]
-tag = "v2"
-new_sqlite_classes = ["ControlObject"]
+[exports.ControlObject]
+type = "durable-object"
+storage = "sqlite"
 `;
 
 /**

@@ -177,8 +177,8 @@ describe("check of a project with wrangler's configuration", () => {
     const date = { compatibility_date: "2026-11-01" };
     const start = { name: "a", main: "worker.js", workers_dev: false, ...date };
     const bindings = [{ name: "COUNTERS", class_name: "CounterObject" }];
-    const migrations = [{ tag: "v1", new_sqlite_classes: ["CounterObject"] }];
-    const other = { ...start, migrations, env: { good: { durable_objects: { bindings } } } };
+    const exports = { CounterObject: { type: "durable-object", storage: "sqlite" } };
+    const other = { ...start, exports, env: { good: { durable_objects: { bindings } } } };
     await folder.write("other.jsonc", JSON.stringify(other));
     const run = (...args: string[]) =>
       callWeir(["check", "--config", "rules.json", "--json", ...args], folder.path);

@@ -19,6 +19,9 @@ const RATE_LIMIT = (name: string) =>
   `[[ratelimits]]\nname = "${name}"\nnamespace_id = "1"\nsimple = { limit = 5, period = 60 }\n`;
 const DATA_SET = (name: string) =>
   `[[analytics_engine_datasets]]\nbinding = "${name}"\ndataset = "weir_usage"\n`;
+const BINDING = '[[durable_objects.bindings]]\nname = "COUNTERS"\nclass_name = "CounterObject"\n';
+const MIGRATION = '[[migrations]]\ntag = "v1"\nnew_sqlite_classes = ["CounterObject"]\n';
+const DELETION = '[[migrations]]\ntag = "v2"\ndeleted_classes = ["CounterObject"]\n';
 const vars = (text: string) => `[vars]\n${text}\n`;
 
 /** A mistake, the files with it, and the severity and the code of its finding. */
@@ -60,9 +63,52 @@ const DEPLOYMENT: readonly Mistake[] = [
   ],
   [
     "new_classes instead of new_sqlite_classes",
-    wrangler(HEAD, ROUTE, COUNTERS.replace("new_sqlite_classes", "new_classes")),
+    wrangler(HEAD, ROUTE, BINDING, MIGRATION.replace("new_sqlite_classes", "new_classes")),
     "fault",
-    "migration-without-sqlite",
+    "class-without-sqlite",
+  ],
+  [
+    'storage = "legacy-kv" in exports',
+    wrangler(HEAD, ROUTE, COUNTERS.replace('"sqlite"', '"legacy-kv"')),
+    "fault",
+    "class-without-sqlite",
+  ],
+  [
+    "a bound class that nothing declares",
+    wrangler(HEAD, ROUTE, BINDING),
+    "fault",
+    "class-undeclared",
+  ],
+  [
+    "a bound class that exports declares as deleted",
+    wrangler(HEAD, ROUTE, COUNTERS.replace('storage = "sqlite"', 'state = "deleted"')),
+    "fault",
+    "class-undeclared",
+  ],
+  [
+    "a bound class that only another migration declares",
+    wrangler(HEAD, ROUTE, BINDING, MIGRATION.replace("CounterObject", "Other")),
+    "fault",
+    "class-undeclared",
+  ],
+  [
+    "a bound class that a later migration deletes",
+    wrangler(HEAD, ROUTE, BINDING, MIGRATION, DELETION),
+    "fault",
+    "class-undeclared",
+  ],
+  [
+    "an environment whose own exports lack a bound class",
+    wrangler(
+      HEAD,
+      ROUTE,
+      COUNTERS,
+      "[env.staging]\nexports = {}\nroutes = []\nworkers_dev = false\n",
+      'durable_objects.bindings = [{ name = "COUNTERS", class_name = "CounterObject" }]\n',
+      'vars = { ORIGIN_URL = "https://origin.example" }\n',
+    ),
+    "fault",
+    "class-undeclared",
   ],
   [
     "another name for the binding of the statistics",
@@ -332,12 +378,13 @@ const DEPLOYMENT: readonly Mistake[] = [
     wrangler(
       HEAD,
       ROUTE,
-      COUNTERS,
+      BINDING,
+      MIGRATION,
       '[env.staging]\nmigrations = [{ tag = "v1", new_classes = ["CounterObject"] }]\n',
       'durable_objects.bindings = [{ name = "COUNTERS", class_name = "CounterObject" }]\n',
     ),
     "fault",
-    "migration-without-sqlite",
+    "class-without-sqlite",
   ],
   ["a broken wrangler.toml", wrangler(HEAD, "[vars\n"), "fault", "wrangler-unread"],
 ];

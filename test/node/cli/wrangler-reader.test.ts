@@ -1,6 +1,10 @@
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
-import { type Unstable_Config, unstable_readConfig } from "wrangler";
+import {
+  type Unstable_Config,
+  unstable_getDurableObjectClassNameToUseSQLiteMap,
+  unstable_readConfig,
+} from "wrangler";
 import { type Deployment, loadDeployments } from "../../../cli/deployment/deployment.ts";
 import { temporaryFolder } from "./run-weir.ts";
 
@@ -51,6 +55,23 @@ class_name = "Other"
 script_name = "elsewhere"
 `;
 
+const RENAMED = `[[migrations]]
+tag = "v2"
+new_classes = ["Second", "Third"]
+[[migrations]]
+tag = "v3"
+renamed_classes = [{ from = "CounterObject", to = "Counters" }]
+deleted_classes = ["Second"]
+[env.staging]
+migrations = []
+[env.staging.exports]
+CounterObject = { type = "durable-object", storage = "sqlite" }
+Incoming = { type = "durable-object", state = "expecting-transfer", storage = "legacy-kv", transfer_from = "b" }
+Old = { type = "durable-object", state = "renamed", renamed_to = "CounterObject" }
+Gone = { type = "durable-object", state = "deleted" }
+Entry = { type = "worker" }
+`;
+
 const JSONC = `{
   // A comment, and a comma at the end of a list.
   "name": "shop", "main": "worker.ts", "compatibility_date": "2026-11-01",
@@ -75,8 +96,7 @@ function fieldsOf(folder: string, deployment: Deployment): object {
     services: deployment.services.map((each) => [each.name, each.service]),
     rateLimits: deployment.rateLimits,
     objects: deployment.objects.map((each) => [each.name, each.className, each.scriptName]),
-    sqliteClasses: deployment.sqliteClasses,
-    keyValueClasses: deployment.keyValueClasses,
+    classes: new Map([...deployment.classes].map(([name, { sqlite }]) => [name, sqlite])),
   };
 }
 
@@ -106,8 +126,7 @@ function fieldsOfWrangler(path: string, env: string): object {
       each.class_name,
       each.script_name,
     ]),
-    sqliteClasses: config.migrations.flatMap((step) => step.new_sqlite_classes ?? []),
-    keyValueClasses: config.migrations.flatMap((step) => step.new_classes ?? []),
+    classes: unstable_getDurableObjectClassNameToUseSQLiteMap(config.migrations, config.exports),
   };
 }
 
@@ -120,6 +139,7 @@ describe("the check reads wrangler's configuration as wrangler does:", () => {
   test.each([
     ["an environment that inherits all fields", "wrangler.toml", `${TOP}[env.staging]\n`],
     ["an environment with its own fields", "wrangler.toml", TOP + OWN],
+    ["classes that are renamed and deleted, and exports", "wrangler.toml", TOP + RENAMED],
     ["JSON with comments", "wrangler.jsonc", JSONC],
     ["almost no fields", "wrangler.toml", 'name = "a"\n[env.staging]\n[env.b]\nname = "c"\n'],
   ])("%s", async (_, file, content) => {

@@ -123,6 +123,35 @@ describe("objects, migrations and commands of the app's own", () => {
     ]);
   });
 
+  it.each([
+    {
+      format: "TOML",
+      edit: toml,
+      text: `${TOML}[exports]\nRoom = { type = "durable-object", storage = "sqlite" }\n`,
+    },
+    {
+      format: "JSON",
+      edit: jsonc,
+      text: JSONC.replace(
+        '  // "vars"',
+        '  , "exports": { "Room": { "type": "durable-object", "storage": "sqlite" } }\n  // "vars"',
+      ),
+    },
+  ])(
+    "that are in exports get Weir's classes there, without a migration: $format",
+    ({ edit, text }) => {
+      const { settings, text: once } = edit(text);
+      const declared = { type: "durable-object", storage: "sqlite" };
+      expect(settings.exports).toEqual({
+        Room: declared,
+        ControlObject: declared,
+        CounterObject: declared,
+      });
+      expect(settings).not.toHaveProperty("migrations");
+      expect(edit(once)).toMatchObject({ text: once, changes: [], byHand: [] });
+    },
+  );
+
   it("get the binding in each environment, because environments do not inherit bindings", () => {
     const environments = '[env.staging]\nname = "s"\n[env."pro.d"]\nvars = { A = "1" }\n';
     const { settings } = toml(TOML + environments);

@@ -1,10 +1,11 @@
 import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { parse } from "smol-toml";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { unstable_readConfig } from "wrangler";
 import { STORES } from "../../../create/src/fields.ts";
 import { type ProjectOptions, projectFiles, writeFiles } from "../../../create/src/new-project.ts";
-import { CURRENT } from "../../../create/src/versions.ts";
+import { CURRENT, NODE_20, type Toolchain } from "../../../create/src/versions.ts";
 import { callWeir } from "../cli/run-weir.ts";
 import { buildPackage, emptyFolder, linkPackages, runIn } from "./project.ts";
 
@@ -104,6 +105,28 @@ describe.each(STORES)("a project with the store %s", (store) => {
     const toml = files.get("wrangler.toml") as string;
     const required = toml.match(/^required = .*$/gm) ?? [];
     expect(required).toHaveLength(store === "upstash" ? 2 : 0);
+  });
+});
+
+describe.each(TEMPLATES)("the classes of a project: %s", (template) => {
+  const settingsFor = async (toolchain: Toolchain) => {
+    const files = await projectFiles({ ...OPTIONS, template, store: "durable-object", toolchain });
+    return parse(files.get("wrangler.toml") as string);
+  };
+
+  it("are in exports", async () => {
+    const declared = { type: "durable-object", storage: "sqlite" };
+    const { exports, migrations } = await settingsFor(CURRENT);
+    expect(exports).toEqual({ CounterObject: declared, ControlObject: declared });
+    expect(migrations).toBeUndefined();
+  });
+
+  it("are in a migration on Node 20, whose wrangler does not read exports", async () => {
+    const { exports, migrations } = await settingsFor(NODE_20);
+    expect(migrations).toEqual([
+      { tag: "v1", new_sqlite_classes: ["CounterObject", "ControlObject"] },
+    ]);
+    expect(exports).toBeUndefined();
   });
 });
 

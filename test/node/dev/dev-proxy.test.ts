@@ -2,9 +2,10 @@ import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { type DevProxy, startDevProxy } from "../../../dev/dev-proxy.ts";
 import { sendRaw } from "../../evasion/target.ts";
+import { PATIENCE } from "../../patience.ts";
 import { open, send } from "../support/client.ts";
 import { closedPort, type Origin, startOrigin } from "../support/origin.ts";
 import { echoFrames, HANDSHAKE, TEXT, writeFrame } from "../support/websocket.ts";
@@ -98,6 +99,42 @@ describe("the proxy in front of wrangler dev", () => {
     const early = await startDevProxy(addressOf(await closedPort()));
     expect((await send(new URL(early.url), "/")).status).toBe(502);
     await early.stop();
+  });
+
+  it("answers 503 with the reason while requests are held, and passes them on afterwards", async () => {
+    let reason: string | undefined = "weir.config.ts is missing.";
+    const held = await startDevProxy(addressOf(behind.address), { whyHeld: async () => reason });
+    behind.on("/held", () => {});
+    const refused = { status: 503, headers: { "content-type": "application/problem+json" } };
+    for (const path of ["/held", "/next"]) {
+      const answer = await send(new URL(held.url), path, {
+        method: "POST",
+        body: Buffer.from("a"),
+      });
+      expect(answer).toMatchObject(refused);
+      expect(JSON.parse(String(answer.body))).toMatchObject({ detail: reason });
+    }
+    // Requests after the first are not passed on, so that no counter counts them later.
+    expect(behind.received.at(-1)?.url).toBe("/held");
+    reason = undefined;
+    expect((await send(new URL(held.url), "/next")).status).toBe(200);
+    await held.stop();
+  });
+
+  it("waits for a slow answer while requests are not held", async () => {
+    let asked = 0;
+    const patient = await startDevProxy(addressOf(behind.address), {
+      async whyHeld() {
+        asked++;
+        return undefined;
+      },
+    });
+    behind.on("/late", async (_, response) => {
+      await vi.waitUntil(() => asked > 0, PATIENCE);
+      response.end("late");
+    });
+    expect(String((await send(new URL(patient.url), "/late")).body)).toBe("late");
+    await patient.stop();
   });
 
   it("closes its connection to wrangler dev when the client hangs up", async () => {

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { existsSync } from "node:fs";
 import { createServer } from "node:net";
 import { fileURLToPath, URL } from "node:url";
 import getPort from "get-port";
@@ -78,6 +79,22 @@ it.each([
     for (const port of ports) expect(await refuses({ host: "127.0.0.1", port })).toBe(true);
   },
   START_TIMEOUT_MS,
+);
+
+it(
+  "says where the first run in the folder listens, and has a state of its own until it ends",
+  async () => {
+    await runDev("--port", `${await getPort({ host: "127.0.0.1" })}`).printed;
+    const port = await getPort({ host: "127.0.0.1" });
+    const { child, printed, ended } = runDev("--port", `${port}`);
+    expect(await printed).toMatch(/already runs in this folder, at http:\/\/127\.0\.0\.1:\d+\. /);
+    const state = fileURLToPath(new URL(`../../../.wrangler/state-${port}`, import.meta.url));
+    expect(existsSync(state)).toBe(true);
+    child.kill("SIGINT");
+    expect(await ended).toMatchObject({ code: 0 });
+    expect(existsSync(state)).toBe(false);
+  },
+  2 * START_TIMEOUT_MS,
 );
 
 it("exits with 1 and prints why if the port is in use", async () => {

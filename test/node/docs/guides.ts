@@ -80,9 +80,8 @@ const WRANGLER_END = `
 name = "COUNTERS"
 class_name = "CounterObject"
 
-[[migrations]]
-tag = "v1"
-new_sqlite_classes = ["CounterObject"]
+[exports]
+CounterObject = { type = "durable-object", storage = "sqlite" }
 `;
 
 /** The lines that the environment of a guide needs in addition to those on the page. */
@@ -100,7 +99,7 @@ export default defineConfig({ rules: [{ name: "api", limit: 100, window: "1m" }]
 const WORKER = `
 import { weir } from "edge-weir";
 import config from "./weir.config.ts";
-export { CounterObject } from "edge-weir";
+export { ControlObject, CounterObject } from "edge-weir";
 export default weir(config);
 `;
 
@@ -166,6 +165,9 @@ function projectOf(guide: Guide): Map<string, string> {
 async function installPackages(modules: string): Promise<void> {
   await mkdir(modules);
   await symlink(ROOT, join(modules, "edge-weir"));
+  await mkdir(join(modules, ".bin"));
+  const weir = `#!/bin/sh\nexec "${process.execPath}" "${ROOT}/cli/weir.ts" "$@"\n`;
+  await writeFile(join(modules, ".bin/weir"), weir, { mode: 0o755 });
   for (const name of PACKAGES) {
     await symlink(join(ROOT, "node_modules", name), join(modules, name));
   }

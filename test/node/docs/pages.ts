@@ -8,6 +8,7 @@ export const PAGES = [
   "CHANGELOG.md",
   "CONTRIBUTING.md",
   "SECURITY.md",
+  "SKILL.md",
   ...globSync(["docs/*.md", "docs/guides/*.md", "bench/README.md", "test/*/README.md"]).sort(),
 ];
 

@@ -33,7 +33,7 @@ const examples = globSync(["examples/*/**/*.{ts,toml}", "test/types/*.ts"]).map(
 
 /** Fields that a snippet may begin with, at the top level of a configuration or in a rule. */
 const TOP_LEVEL = /^(custom|jwt|origins?|prefix|nativeLimiter|usage|store):/;
-const OF_RULE = /^(exempt|key|limits?|match|name|tiers):/;
+const OF_RULE = /^(cost|count|exempt|key|limits?|match|name|tiers):/;
 
 function linesOf(code: string): string[] {
   return code

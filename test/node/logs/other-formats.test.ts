@@ -71,13 +71,9 @@ describe("a log in a format that is not read", () => {
   });
 
   test("is named in docs/replay.md", () => {
-    const [, list = ""] =
-      /\*\*Other formats\*\*.*\n\n([^*]*)/.exec(readFileSync("docs/replay.md", "utf8")) ?? [];
-    const named = list
-      .trim()
-      .split("\n")
-      .map((line) => line.slice(2));
-    expect(named).toEqual(OTHER_FORMATS.map(({ name }) => name));
+    const [, list = ""] = readFileSync("docs/replay.md", "utf8").split("**Other formats**");
+    const text = list.replaceAll(/\s+/g, " ");
+    expect(OTHER_FORMATS.filter(({ name }) => !text.includes(name))).toEqual([]);
   });
 
   it("is decompressed by the command if it is compressed, and may have any name", async () => {

@@ -40,6 +40,7 @@ const COPIED = [
   "CHANGELOG.md",
   "CONTRIBUTING.md",
   "SECURITY.md",
+  "SKILL.md",
   "LICENSE",
 ]);
 
@@ -89,7 +90,7 @@ const WRANGLER = `
   compatibility_date = "2026-11-01"
   workers_dev = false
   durable_objects.bindings = [{ name = "COUNTERS", class_name = "CounterObject" }]
-  migrations = [{ tag = "v1", new_sqlite_classes = ["CounterObject"] }]
+  exports.CounterObject = { type = "durable-object", storage = "sqlite" }
 `;
 
 const TSCONFIG = {
@@ -158,7 +159,9 @@ afterAll(async () => {
 
 describe("the packed package", () => {
   it("contains JavaScript, types, documentation and examples, but no tests, sources or secrets", () => {
-    expect(files).toEqual(expect.arrayContaining(["README.md", "LICENSE", "CHANGELOG.md"]));
+    expect(files).toEqual(
+      expect.arrayContaining(["README.md", "LICENSE", "CHANGELOG.md", "SKILL.md"]),
+    );
     expect(files).not.toContain("CONTRIBUTING.md");
     expect(files).toContain("src/index.js");
     expect(files).toContain("src/index.d.ts");

@@ -68,8 +68,8 @@ function sender(
   };
 }
 
-function createService(rules: Rules, bindings: object) {
-  const config = configOf(rules);
+function createService(rules: Rules, bindings: object, fields?: Partial<ConfigInput>) {
+  const config = configOf(rules, fields);
   class Limits extends WeirService {
     readonly config = config;
   }
@@ -276,6 +276,20 @@ describe("the data points of programs", () => {
       ["api", "pro", "settled", "enforce", 0, -5],
       ["api", "pro", "limited", "enforce", 1, 0],
     ]);
+  });
+
+  it("are none for a settlement and a refund that the store does not carry out", async () => {
+    const USAGE = createDataset();
+    const cost = { reserve: 100, settle: "header:x-tokens" } as const;
+    const rules = [{ ...API, limit: 1000, cost }] as const;
+    const bindings = {
+      UPSTASH_REDIS_REST_URL: "https://store.example.com",
+      UPSTASH_REDIS_REST_TOKEN: "token",
+    };
+    vi.spyOn(globalThis, "fetch").mockRejectedValue(new Error("down"));
+    const service = createService(rules, { USAGE, ...bindings }, { store: "upstash" });
+    await service.limit("api", { key: "a", cost: -5 });
+    expect(USAGE.points).toEqual([]);
   });
 
   it("have the client of HTTP requests with the same key", async () => {
