@@ -30,7 +30,10 @@ await rm(target, { recursive: true, force: true });
 const project = join(import.meta.dirname, "tsconfig.package.json");
 execFileSync("tsc", ["-p", project], { cwd: root, stdio: "inherit" });
 
-const copied = glob(COPIED, { cwd: root, exclude: ["**/node_modules/**", "**/.*/**"] });
+const copied = glob(COPIED, {
+  cwd: root,
+  exclude: ["**/node_modules/**", "**/.*/**", "CONTRIBUTING.md"],
+});
 for await (const path of copied) await cp(join(root, path), join(target, path));
 
 const repository: RepositoryManifest = JSON.parse(

@@ -6,7 +6,7 @@ import { type Adjustment, type Demand, windowAt } from "../../src/engine/counter
 import { type Entry, NOTHING } from "../../src/stores/batch.ts";
 import { createUpstashEntries } from "../../src/stores/upstash/upstash-store.ts";
 
-// Prints the first table of docs/cost.md: the commands of single decisions, as the script itself counts them.
+// Prints the commands of single decisions, as the script itself counts them. docs/cost.md has some of these rows.
 
 const HOUR = 3_600_000;
 /** A run begins in the middle of a window, so that no window ends during the run. */

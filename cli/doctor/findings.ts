@@ -39,7 +39,7 @@ const FAULTS = {
   "database-full":
     "Delete data that is not needed, or move to a larger plan. Do not turn eviction on, because it deletes counters",
   "quota-used-up":
-    "Move to a plan with more commands, or lower the number of commands: docs/cost.md lists the commands of each decision, and leases save most of them",
+    "Move to a plan with more commands, or lower the number of commands: docs/cost.md lists the commands of decisions, and leases save most of them",
   "round-trip-too-slow":
     "Raise timeoutMs above the worst round trip, or choose a region of the database near the clients. The round trip of the Worker may be shorter than that of this machine; --at measures it",
   "clock-wrong":

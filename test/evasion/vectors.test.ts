@@ -117,12 +117,9 @@ describe("the vectors", () => {
 
   it("are as many as docs/security.md says", () => {
     const page = readFileSync("docs/security.md", "utf8");
-    const stated = [...page.matchAll(/^- \*\*[\w ]+\*\* \((\d+)\):/gm)].map(([, count]) =>
-      Number(count),
+    expect(page).toContain(
+      `\`test/evasion/vectors/\` has ${all.length.toLocaleString("en")} requests`,
     );
-    const tokens = { vectors: [...sharedTokens.vectors, ...issuedTokens.vectors] };
-    const classes = [addresses, paths, methods, hosts, keys, choices, conditions, tokens, wire];
-    expect(stated).toEqual(classes.map(({ vectors }) => vectors.length));
   });
 
   it("have unique names in each class", () => {

@@ -82,7 +82,7 @@ const BOUNDS: readonly (readonly [what: string, bound: string])[] = [
   ["slashes of a path with special characters", count("src/request/path.ts", "MAX_SEGMENTS")],
   ["size of an issuer's key set", kib("src/request/token.ts", "MAX_BYTES")],
   [
-    "answers of `quotaPath` for one address in a minute, in each isolate",
+    "answers of `quotaPath` for an address in a minute, in each isolate",
     count("src/gateway/quota-page.ts", "MAX_READS"),
   ],
   [
@@ -94,11 +94,11 @@ const BOUNDS: readonly (readonly [what: string, bound: string])[] = [
   ["body of a response from a function", mib("src/http/custom-denial.ts", "MAX_BODY")],
   ["chunks of such a body", count("src/http/custom-denial.ts", "MAX_CHUNKS")],
   [
-    "bodies of requests that functions read clones of, in an isolate at the same time",
+    "bodies that functions read clones of, in an isolate at the same time",
     mib("src/request/body-room.ts", "MAX_BODY_BYTES"),
   ],
   [
-    "those of one address or /64: their part of the room that others leave",
+    "those of one address or /64, of the room that others leave",
     `1/${count("src/request/body-room.ts", "CLIENT_PARTS")}, so ${ROOM_OF_ONE_CLIENT}`,
   ],
   ["body that `llmReserve` reads", mib("src/llm/llm-reserve.ts", "MAX_REQUEST_LENGTH")],
@@ -182,12 +182,9 @@ const BOUNDS: readonly (readonly [what: string, bound: string])[] = [
   ],
   ["a query by hour", `${matched("src/admin/api.ts", /hour: \{ maxMs: (\d+) \* DAY_MS/)} days`],
   ["a query by day", `${matched("src/admin/api.ts", /day: \{ maxMs: (\d+) \* DAY_MS/)} days`],
+  ["isolates that the control object tells apart", count("src/control/uploads.ts", "MAX_SOURCES")],
   [
-    "isolates whose uploads the control object tells apart",
-    count("src/control/uploads.ts", "MAX_SOURCES"),
-  ],
-  [
-    "names of rules with statistics of their own, also of removed rules",
+    "names of rules with statistics, also removed ones",
     count("src/control/statistics.ts", "MAX_RULES"),
   ],
   ["limited clients of an hour or a day", count("src/statistics/client-sketch.ts", "SKETCH_SIZE")],

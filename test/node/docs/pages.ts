@@ -6,6 +6,7 @@ export const PAGES = [
   "README.md",
   "ARCHITECTURE.md",
   "CHANGELOG.md",
+  "CONTRIBUTING.md",
   "SECURITY.md",
   "SKILL.md",
   ...globSync(["docs/*.md", "docs/guides/*.md", "bench/README.md", "test/*/README.md"]).sort(),

@@ -34,7 +34,15 @@ const COPIED = [
   "scripts",
   "package.json",
   "tsconfig.json",
-].concat(["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "SECURITY.md", "SKILL.md", "LICENSE"]);
+].concat([
+  "README.md",
+  "ARCHITECTURE.md",
+  "CHANGELOG.md",
+  "CONTRIBUTING.md",
+  "SECURITY.md",
+  "SKILL.md",
+  "LICENSE",
+]);
 
 const CONFIG = `
   import { type Config, defineConfig } from "edge-weir/config";
@@ -153,6 +161,7 @@ describe("the packed package", () => {
     expect(files).toEqual(
       expect.arrayContaining(["README.md", "LICENSE", "CHANGELOG.md", "SKILL.md"]),
     );
+    expect(files).not.toContain("CONTRIBUTING.md");
     expect(files).toContain("src/index.js");
     expect(files).toContain("src/index.d.ts");
     expect(files.filter((path) => /(^|\/)(test|dev|scripts|\..*)(\/|$)/.test(path))).toEqual([]);
