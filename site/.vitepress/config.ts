@@ -60,14 +60,15 @@ function resolveLinks(md: MarkdownRenderer): void {
   });
 }
 
-/** Puts the first code of the first page into the playground. */
-function addPlayground(md: MarkdownRenderer): void {
-  md.core.ruler.push("weir-playground", ({ tokens, env, Token }) => {
-    if (relative(root, env.realPath ?? env.path) !== "README.md") return;
-    const tag = (content: string) => Object.assign(new Token("html_block", "", 0), { content });
-    const index = tokens.findIndex(({ type }) => type === "fence");
-    tokens.splice(index + 1, 0, tag("</Playground>\n"));
-    tokens.splice(index, 0, tag("<Playground>\n"));
+/** Begins the first page by the first screen in place of its introduction, and puts its first code into the playground. */
+function addFirstScreen(md: MarkdownRenderer): void {
+  md.core.ruler.before("normalize", "weir-first-screen", (state) => {
+    if (relative(root, state.env.realPath ?? state.env.path) !== "README.md") return;
+    const start = state.src.indexOf("```ts");
+    const end = state.src.indexOf("```\n", start) + "```\n".length;
+    const code = state.src.slice(start, end);
+    const rest = state.src.slice(end);
+    state.src = `${read("site/first-screen.md")}<Playground>\n\n${code}\n</Playground>\n${rest}`;
   });
 }
 
@@ -100,6 +101,10 @@ export default defineConfig({
   cacheDir: join(root, "node_modules/.cache/vitepress"),
   rewrites: sitePath,
   cleanUrls: true,
+  transformPageData: ({ relativePath }) =>
+    relativePath === "index.md"
+      ? { frontmatter: { layout: "home", titleTemplate: "a rate limiter for Cloudflare's edge" } }
+      : undefined,
   buildEnd: ({ outDir }) => {
     const text = llmsText(read("docs/README.md"), description, `${repositoryUrl}/raw/main`);
     writeFileSync(join(outDir, "llms.txt"), text);
@@ -108,7 +113,7 @@ export default defineConfig({
     anchor: { slugify },
     config: (md) => {
       resolveLinks(md);
-      addPlayground(md);
+      addFirstScreen(md);
     },
   },
   themeConfig: {
