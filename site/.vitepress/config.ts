@@ -54,9 +54,18 @@ function resolveLinks(md: MarkdownRenderer): void {
       }
     }
     for (const token of tokens.flatMap(({ children }) => children ?? [])) {
+      // The site loads nothing from other hosts, so the text of such a picture stands for it.
+      if (token.type === "image" && /^https:/.test(token.attrGet("src") ?? "")) token.type = "text";
       const href = token.type === "link_open" ? token.attrGet("href") : null;
       if (href && !/^(?:#|[a-z]+:)/.test(href)) token.attrSet("href", resolveLink(page, href));
     }
+  });
+}
+
+/** Lets indented code look and scroll like code between fences. */
+function fenceCode(md: MarkdownRenderer): void {
+  md.core.ruler.push("weir-code", ({ tokens }) => {
+    for (const token of tokens) if (token.type === "code_block") token.type = "fence";
   });
 }
 
@@ -66,9 +75,9 @@ function addFirstScreen(md: MarkdownRenderer): void {
     if (relative(root, state.env.realPath ?? state.env.path) !== "README.md") return;
     const start = state.src.indexOf("```ts");
     const end = state.src.indexOf("```\n", start) + "```\n".length;
-    const code = state.src.slice(start, end);
-    const rest = state.src.slice(end);
-    state.src = `${read("site/first-screen.md")}<Playground>\n\n${code}\n</Playground>\n${rest}`;
+    const playground = `<Playground>\n\n${state.src.slice(start, end)}\n</Playground>`;
+    // VitePress puts no landmark around the content of this layout.
+    state.src = `<main>\n\n${read("site/first-screen.md")}${playground}\n${state.src.slice(end)}\n</main>`;
   });
 }
 
@@ -113,6 +122,7 @@ export default defineConfig({
     anchor: { slugify },
     config: (md) => {
       resolveLinks(md);
+      fenceCode(md);
       addFirstScreen(md);
     },
   },
