@@ -62,10 +62,15 @@ function resolveLinks(md: MarkdownRenderer): void {
   });
 }
 
-/** Lets indented code look and scroll like code between fences. */
-function fenceCode(md: MarkdownRenderer): void {
-  md.core.ruler.push("weir-code", ({ tokens }) => {
-    for (const token of tokens) if (token.type === "code_block") token.type = "fence";
+/** Lets indented code look and scroll like code between fences, and makes cells of heads without a text no heads. */
+function mendBlocks(md: MarkdownRenderer): void {
+  md.core.ruler.push("weir-blocks", ({ tokens }) => {
+    for (const [index, token] of tokens.entries()) {
+      if (token.type === "code_block") token.type = "fence";
+      const isHead = token.type === "th_open" || token.type === "th_close";
+      const content = tokens[token.type === "th_open" ? index + 1 : index - 1]?.content;
+      if (isHead && content === "") token.tag = "td";
+    }
   });
 }
 
@@ -112,7 +117,7 @@ export default defineConfig({
   cleanUrls: true,
   transformPageData: ({ relativePath }) =>
     relativePath === "index.md"
-      ? { frontmatter: { layout: "home", titleTemplate: "a rate limiter for Cloudflare's edge" } }
+      ? { frontmatter: { layout: "home" }, titleTemplate: "A rate limiter for Cloudflare's edge" }
       : undefined,
   buildEnd: ({ outDir }) => {
     const text = llmsText(read("docs/README.md"), description, `${repositoryUrl}/raw/main`);
@@ -122,7 +127,7 @@ export default defineConfig({
     anchor: { slugify },
     config: (md) => {
       resolveLinks(md);
-      fenceCode(md);
+      mendBlocks(md);
       addFirstScreen(md);
     },
   },

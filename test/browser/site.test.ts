@@ -9,9 +9,9 @@ import { faultsIn } from "../../src/config/define.ts";
 import { chromiumPath, describeInBrowser, useBrowser, violationsOf } from "./dashboard.ts";
 
 const PHONE = { width: 320, height: 640 };
-const PATHS = ["/", "/docs/configuration"];
 /** The pages of the site by the files of docs/, which are in the same folders. */
 const pages = globSync("docs/**/*.md").map((path) => path.replace(/README\.md$/, "index.md"));
+const PATHS = ["/", ...pages.map((file) => `/${file.replace(/(?:index)?\.md$/, "")}`)];
 
 /** The lines of one client: two requests within a minute, and a line that is no request. */
 const LOG = `192.0.2.9 - - [05/Jan/2026:09:00:00 +0000] "POST /login HTTP/1.1" 200 5 "-" "-"
@@ -69,7 +69,7 @@ describeInBrowser("the website", () => {
   ] as const)("has no fault for axe in the $colorScheme theme", async ({ colorScheme, rule }) => {
     const page = await open({ colorScheme });
     const violations: string[] = [];
-    for (const path of PATHS) {
+    for (const path of ["/", "/docs/configuration", "/docs/performance"]) {
       await page.goto(path);
       if (path === "/") await summaryOf(page).waitFor();
       violations.push(...(await violationsOf(page, rule)).map((text) => `${path}: ${text}`));
@@ -82,7 +82,7 @@ describeInBrowser("the website", () => {
     await page.goto("/");
     await summaryOf(page).waitFor();
     const widths: [string, number][] = [];
-    for (const path of ["/", ...pages.map((file) => `/${file.replace(/(?:index)?\.md$/, "")}`)]) {
+    for (const path of PATHS) {
       await page.goto(path);
       widths.push([path, await page.evaluate(() => document.documentElement.scrollWidth)]);
     }
@@ -96,6 +96,7 @@ describeInBrowser("the website", () => {
     const first = page.locator(".first-screen");
     await first.getByText(/^npm install git/).waitFor();
     expect(await first.getByRole("listitem").count()).toBe(3);
+    expect(await page.title()).toBe("Weir | A rate limiter for Cloudflare's edge");
     const playground = await page.locator(".playground").boundingBox();
     expect(playground?.y).toBeLessThan(500);
   });
