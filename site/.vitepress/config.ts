@@ -54,20 +54,35 @@ function resolveLinks(md: MarkdownRenderer): void {
       }
     }
     for (const token of tokens.flatMap(({ children }) => children ?? [])) {
+      // The site loads nothing from other hosts, so the text of such a picture stands for it.
+      if (token.type === "image" && /^https:/.test(token.attrGet("src") ?? "")) token.type = "text";
       const href = token.type === "link_open" ? token.attrGet("href") : null;
       if (href && !/^(?:#|[a-z]+:)/.test(href)) token.attrSet("href", resolveLink(page, href));
     }
   });
 }
 
-/** Puts the first code of the first page into the playground. */
-function addPlayground(md: MarkdownRenderer): void {
-  md.core.ruler.push("weir-playground", ({ tokens, env, Token }) => {
-    if (relative(root, env.realPath ?? env.path) !== "README.md") return;
-    const tag = (content: string) => Object.assign(new Token("html_block", "", 0), { content });
-    const index = tokens.findIndex(({ type }) => type === "fence");
-    tokens.splice(index + 1, 0, tag("</Playground>\n"));
-    tokens.splice(index, 0, tag("<Playground>\n"));
+/** Lets indented code look and scroll like code between fences, and makes cells of heads without a text no heads. */
+function mendBlocks(md: MarkdownRenderer): void {
+  md.core.ruler.push("weir-blocks", ({ tokens }) => {
+    for (const [index, token] of tokens.entries()) {
+      if (token.type === "code_block") token.type = "fence";
+      const isHead = token.type === "th_open" || token.type === "th_close";
+      const content = tokens[token.type === "th_open" ? index + 1 : index - 1]?.content;
+      if (isHead && content === "") token.tag = "td";
+    }
+  });
+}
+
+/** Begins the first page by the first screen in place of its introduction, and puts its first code into the playground. */
+function addFirstScreen(md: MarkdownRenderer): void {
+  md.core.ruler.before("normalize", "weir-first-screen", (state) => {
+    if (relative(root, state.env.realPath ?? state.env.path) !== "README.md") return;
+    const start = state.src.indexOf("```ts");
+    const end = state.src.indexOf("```\n", start) + "```\n".length;
+    const playground = `<Playground>\n\n${state.src.slice(start, end)}\n</Playground>`;
+    // VitePress puts no landmark around the content of this layout.
+    state.src = `<main>\n\n${read("site/first-screen.md")}${playground}\n${state.src.slice(end)}\n</main>`;
   });
 }
 
@@ -100,6 +115,10 @@ export default defineConfig({
   cacheDir: join(root, "node_modules/.cache/vitepress"),
   rewrites: sitePath,
   cleanUrls: true,
+  transformPageData: ({ relativePath }) =>
+    relativePath === "index.md"
+      ? { frontmatter: { layout: "home" }, titleTemplate: "A rate limiter for Cloudflare's edge" }
+      : undefined,
   buildEnd: ({ outDir }) => {
     const text = llmsText(read("docs/README.md"), description, `${repositoryUrl}/raw/main`);
     writeFileSync(join(outDir, "llms.txt"), text);
@@ -108,7 +127,8 @@ export default defineConfig({
     anchor: { slugify },
     config: (md) => {
       resolveLinks(md);
-      addPlayground(md);
+      mendBlocks(md);
+      addFirstScreen(md);
     },
   },
   themeConfig: {

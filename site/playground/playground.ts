@@ -25,7 +25,7 @@ import type { Decided, Result, Task, Traffic } from "./traffic.ts";
 const CONTENT = html`<style>${trusted(dashboardStyle.replaceAll(/^(:root|body) \{/gm, ":host {"))}
 ${trusted(style)}</style>${STRIPES}
 <p class="note">Change the rules, and choose the traffic. Your browser decides the requests, and sends nothing.</p>
-<div class="card" id="rules"></div>
+<div id="panes"><div class="card" id="rules"></div>
 <form class="row">
 <label class="field"><span>Traffic</span><select name="kind">
 <option value="burst">a burst</option><option value="steady">a steady client</option>
@@ -35,7 +35,7 @@ ${trusted(style)}</style>${STRIPES}
 <label class="field whole" data-of="burst steady two"><span>Requests per minute: <output>8</output></span><input name="perMinute" type="range" min="1" max="120" value="8"></label>
 <label class="field whole" data-of="log"><span>Lines of Apache, nginx or JSON, such as Cloudflare Logpush. Paste them, or drop a file.</span><textarea name="log" rows="6" spellcheck="false"></textarea></label>
 </form>
-<div id="result"></div>`;
+<div id="result"></div></div>`;
 
 /** Shows the playground in an element, whose text is the first text of the editor. No request leaves the browser. */
 export function mountPlayground(host: HTMLElement): void {
@@ -166,8 +166,8 @@ const MAX_BUCKETS = 60;
 
 function chartData(decided: readonly Decided[]): ChartData {
   const start = decided[0]?.at ?? 0;
-  const buckets = Math.min(MAX_BUCKETS, Math.max(2, decided.length));
-  const step = Math.max(1, (decided.at(-1)?.at ?? 0) - start) / (buckets - 1);
+  const buckets = Math.min(MAX_BUCKETS, decided.length);
+  const step = Math.max(1, (decided.at(-1)?.at ?? 0) - start) / Math.max(1, buckets - 1);
   const passed = new Array<number>(buckets).fill(0);
   const denied = [...passed];
   for (const each of decided) {
@@ -180,6 +180,7 @@ function chartData(decided: readonly Decided[]): ChartData {
     step,
     unit: "count",
     stacked: true,
+    bars: true,
     series: [
       { label: "passed", tone: "allowed", values: passed },
       { label: "denied", tone: "limited", values: denied },

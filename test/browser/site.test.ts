@@ -9,7 +9,9 @@ import { faultsIn } from "../../src/config/define.ts";
 import { chromiumPath, describeInBrowser, useBrowser, violationsOf } from "./dashboard.ts";
 
 const PHONE = { width: 320, height: 640 };
-const PATHS = ["/", "/docs/configuration"];
+/** The pages of the site by the files of docs/, which are in the same folders. */
+const pages = globSync("docs/**/*.md").map((path) => path.replace(/README\.md$/, "index.md"));
+const PATHS = ["/", ...pages.map((file) => `/${file.replace(/(?:index)?\.md$/, "")}`)];
 
 /** The lines of one client: two requests within a minute, and a line that is no request. */
 const LOG = `192.0.2.9 - - [05/Jan/2026:09:00:00 +0000] "POST /login HTTP/1.1" 200 5 "-" "-"
@@ -25,7 +27,6 @@ beforeAll(async () => {
 });
 
 it("is built with a page for each page of docs/", () => {
-  const pages = globSync("docs/**/*.md").map((path) => path.replace(/README\.md$/, "index.md"));
   const built = pages.map((path) => join("dist/site", path.replace(/\.md$/, ".html")));
   expect(built.length).toBeGreaterThan(20);
   expect(built.filter((path) => !existsSync(path))).toEqual([]);
@@ -68,7 +69,7 @@ describeInBrowser("the website", () => {
   ] as const)("has no fault for axe in the $colorScheme theme", async ({ colorScheme, rule }) => {
     const page = await open({ colorScheme });
     const violations: string[] = [];
-    for (const path of PATHS) {
+    for (const path of ["/", "/docs/configuration", "/docs/performance"]) {
       await page.goto(path);
       if (path === "/") await summaryOf(page).waitFor();
       violations.push(...(await violationsOf(page, rule)).map((text) => `${path}: ${text}`));
@@ -76,11 +77,28 @@ describeInBrowser("the website", () => {
     expect(violations).toEqual([]);
   });
 
-  it.each(PATHS)("does not scroll to the side on a phone: %s", async (path) => {
+  it("has no page that scrolls to the side on a phone", async () => {
     const page = await open({ viewport: PHONE });
-    await page.goto(path);
-    if (path === "/") await summaryOf(page).waitFor();
-    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(PHONE.width);
+    await page.goto("/");
+    await summaryOf(page).waitFor();
+    const widths: [string, number][] = [];
+    for (const path of PATHS) {
+      await page.goto(path);
+      widths.push([path, await page.evaluate(() => document.documentElement.scrollWidth)]);
+    }
+    expect(widths.filter(([, width]) => width !== PHONE.width)).toEqual([]);
+  });
+
+  it("shows what Weir is, how to install it and three reasons before the playground", async () => {
+    const page = await open({ viewport: { width: 1280, height: 800 } });
+    await page.goto("/");
+    await summaryOf(page).waitFor();
+    const first = page.locator(".first-screen");
+    await first.getByText(/^npm install git/).waitFor();
+    expect(await first.getByRole("listitem").count()).toBe(3);
+    expect(await page.title()).toBe("Weir | A rate limiter for Cloudflare's edge");
+    const playground = await page.locator(".playground").boundingBox();
+    expect(playground?.y).toBeLessThan(500);
   });
 
   it("finds a page by its text", async () => {
@@ -95,6 +113,24 @@ describeInBrowser("the website", () => {
     await page.getByRole("heading", { level: 1, name: "How Weir counts" }).waitFor();
     expect(new URL(page.url()).pathname).toBe("/docs/how-it-counts");
   });
+
+  it.each([
+    ["why 429", /^\/docs\/(?:troubleshooting|responses)\b/],
+    ["what does it cost", /^\/docs\/cost\b/],
+    ["too many requests", /^\/docs\/troubleshooting\b/],
+  ])(
+    "finds the page that answers the question %s among the first three",
+    async (query, expected) => {
+      const page = await open();
+      await page.goto("/");
+      await page.getByRole("button", { name: "Search" }).click();
+      await page.getByRole("searchbox").fill(query);
+      await page.getByRole("option").first().waitFor();
+      const links = await page.getByRole("option").locator("a").all();
+      const first = links.slice(0, 3).map((link) => link.getAttribute("href"));
+      expect(await Promise.all(first)).toContainEqual(expect.stringMatching(expected));
+    },
+  );
 
   it("answers 404 with a page for an unknown path", async () => {
     const page = await open();
@@ -111,6 +147,16 @@ describeInBrowser("the website", () => {
       ...[4, 3, 2, 1, 0].map((left) => `200 ${policy} "login";r=${left};t=66 `),
       ...Array(3).fill(`429 ${policy} "login";r=0;t=66 66`),
     ]);
+  });
+
+  it("draws each request of a burst as a bar of its own", async () => {
+    const page = await open();
+    await page.goto("/");
+    await summaryOf(page).waitFor();
+    const paths = await page.locator(".playground figure.chart [data-chart] path").all();
+    const shapes = await Promise.all(paths.map((path) => path.getAttribute("d")));
+    expect(shapes.map((shape) => shape?.match(/M/g)?.length)).toEqual([8, 5]);
+    expect(shapes.join("")).not.toMatch(/l/);
   });
 
   it("decides a steady client and two clients, each with its own quota", async () => {

@@ -2,6 +2,8 @@ import type { Theme } from "vitepress";
 // This theme has the system's fonts, so that a page loads no fonts.
 import DefaultTheme from "vitepress/theme-without-fonts";
 import { defineComponent, h } from "vue";
+import { searchOptions } from "./search.ts";
+import "./style.css";
 
 /** The playground, in place of the code that it contains. Only the first page loads the playground. */
 const Playground = defineComponent({
@@ -16,5 +18,10 @@ const Playground = defineComponent({
 
 export default {
   extends: DefaultTheme,
-  enhanceApp: ({ app }) => void app.component("Playground", Playground),
+  enhanceApp: ({ app, siteData }) => {
+    app.component("Playground", Playground);
+    const { themeConfig } = siteData.value;
+    const search = { provider: "local", options: { miniSearch: { searchOptions } } };
+    siteData.value = { ...siteData.value, themeConfig: { ...themeConfig, search } };
+  },
 } satisfies Theme;
