@@ -43,6 +43,8 @@ export async function register(url: string, folder: string = ROOT): Promise<Regi
 
 function beside(other: string, url: string, folder: string): Registration {
   const ownState = join(folder, `.wrangler/state-${new URL(url).port}`);
+  // An earlier run on this port may have been killed.
+  rmSync(ownState, { recursive: true, force: true });
   return {
     other: { url: other, ownState },
     stop: async () => rmSync(ownState, { recursive: true, force: true }),

@@ -14,7 +14,7 @@ import { listen } from "../../dev/loopback.ts";
 import { startRedis } from "../../dev/redis.ts";
 import { startUpstashRest } from "../../dev/upstash-rest.ts";
 import { startWorkerd, weirModule, workerConfig } from "../../dev/workerd.ts";
-import type { ConfigInput, DurationInput } from "../../src/config/index.ts";
+import type { ConfigInput } from "../../src/config/index.ts";
 
 const { values } = parseArgs({
   options: {
@@ -50,9 +50,9 @@ async function startIsolates(
   store: "upstash" | "durable-object",
   concurrent: number,
   count: number,
-  wait?: DurationInput,
+  wait?: string,
 ) {
-  const rules = [{ name: "model", key: "header:x-api-key", concurrent, wait } as const];
+  const rules = [{ name: "model", key: "header:x-api-key", concurrent, wait }];
   const prefix = `${store}-${concurrent}-${wait}`;
   const config: ConfigInput = { store, rules, timeoutMs: 10_000, prefix };
   const main = `
@@ -88,10 +88,10 @@ async function send(url: string, agent: Agent) {
 }
 
 for (const store of ["upstash", "durable-object"] as const) {
-  for (const wait of [undefined, "60s"] as const) await measure(store, wait);
+  for (const wait of [undefined, "60s"]) await measure(store, wait);
 }
 
-async function measure(store: "upstash" | "durable-object", wait: DurationInput | undefined) {
+async function measure(store: "upstash" | "durable-object", wait: string | undefined) {
   const { urls, stop } = await startIsolates(store, 4, ISOLATES, wait);
   const agent = new Agent({ keepAlive: true });
   // The isolates start before the measurement.

@@ -50,7 +50,7 @@ export async function findToken({
   if (!token) {
     throw new CommandFailure(
       EXIT.unavailable,
-      `There is no token: neither ${TOKEN_NAMES.join(" nor ")} is set. Set one of them as an environment variable or in .dev.vars, to the same text as the secret of the Worker. If the Worker has none yet: npx wrangler secret put WEIR_ADMIN_TOKEN. \`npm run dev\` of Weir's repository prints its token.`,
+      `There is no token: neither ${TOKEN_NAMES.join(" nor ")} is set. Set one of them as an environment variable or in .dev.vars, to the same text as the secret of the Worker. If the Worker has none yet: npx wrangler secret put WEIR_ADMIN_TOKEN. \`npm run dev\` prints its token.`,
     );
   }
   const malformed = checkTokenForm("The token", token.value);

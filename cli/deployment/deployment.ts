@@ -22,6 +22,8 @@ export interface ObjectBinding {
 export interface ObjectClass {
   readonly by: "exports" | "migrations";
   readonly sqlite: boolean;
+  /** The name with which the class was created. A migration may have renamed it. */
+  readonly createdAs: string;
 }
 
 /** Facts about the Worker's main module, as far as its text shows them. */
@@ -213,7 +215,7 @@ function objectsOf(table: Table): ObjectBinding[] {
 function classesOf(migrations: readonly Table[], exported: Table): Map<string, ObjectClass> {
   const classes = new Map<string, ObjectClass>();
   const add = (sqlite: boolean) => (name: string) =>
-    classes.set(name, { by: "migrations", sqlite });
+    classes.set(name, { by: "migrations", sqlite, createdAs: name });
   for (const step of migrations) {
     for (const name of textsOf(step.deleted_classes)) classes.delete(name);
     for (const { from, to } of tablesOf(step.renamed_classes)) {
@@ -230,7 +232,7 @@ function classesOf(migrations: readonly Table[], exported: Table): Map<string, O
     const { type, state = "created", storage } = tableOf(value);
     if (type !== "durable-object") continue;
     if (state !== "created" && state !== "expecting-transfer") continue;
-    classes.set(name, { by: "exports", sqlite: storage !== "legacy-kv" });
+    classes.set(name, { by: "exports", sqlite: storage !== "legacy-kv", createdAs: name });
   }
   return classes;
 }

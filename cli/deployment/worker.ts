@@ -136,7 +136,11 @@ function* storageFindings(binding: ObjectBinding, deployment: Deployment): Itera
   const [path, reason, setting] =
     declared.by === "exports"
       ? [`exports.${className}.storage`, "exports declares", settingIn(file, "storage", "sqlite")]
-      : ["migrations", "new_classes creates", settingIn(file, "new_sqlite_classes", [className])];
+      : [
+          "migrations",
+          "new_classes creates",
+          settingIn(file, "new_sqlite_classes", [declared.createdAs]),
+        ];
   yield found(
     "class-without-sqlite",
     path,
@@ -169,7 +173,7 @@ function isOwn({ scriptName }: ObjectBinding, { name }: Deployment): boolean {
 function declarationOf(className: string, { file, hasMigrations }: Deployment): string {
   return hasMigrations
     ? `add a migration with a new tag and ${settingIn(file, "new_sqlite_classes", [className])}`
-    : `add ${settingIn(file, className, { type: "durable-object", storage: "sqlite" })} to exports`;
+    : `write ${settingIn(file, className, { type: "durable-object", storage: "sqlite" })} in exports`;
 }
 
 function sentence(text: string): string {

@@ -1,9 +1,9 @@
 import { type ConfigError, defineConfig } from "../../src/config/define.ts";
-import { type KeyInput, parseAlternatives } from "../../src/config/key.ts";
+import { parseAlternatives } from "../../src/config/key.ts";
 import type { MatchInput } from "../../src/config/match.ts";
 import type { Rule, RuleInput, Window } from "../../src/config/rule.ts";
 import type { Config } from "../../src/config/schema.ts";
-import { MAX_WINDOWS, type WindowInput } from "../../src/config/window.ts";
+import { MAX_WINDOWS } from "../../src/config/window.ts";
 import { METHODS } from "../../src/explain/explanation.ts";
 import { CommandFailure } from "../command-failure.ts";
 import type { MatchConfig } from "../replay/log-rules.ts";
@@ -125,8 +125,7 @@ export function requestedRule({ match, key = ["ip"], window, name }: RuleOptions
   const input = {
     name: name ?? defaultName(matchInput),
     ...(matchInput && { match: matchInput }),
-    // `defineConfig` checks the texts of the command line.
-    key: (key.length === 1 ? key[0] : key) as KeyInput | readonly KeyInput[],
+    key: key.length === 1 ? (key[0] as string) : key,
   };
   const config = checkedConfig({ ...input, limits: limitsOf(window ?? DEFAULT_WINDOWS) });
   const rule = config.rules[0] as Rule;
@@ -142,7 +141,7 @@ export function requestedRule({ match, key = ["ip"], window, name }: RuleOptions
   };
 }
 
-/** Returns `limits` with the given windows, which `defineConfig` checks. A limit of 1 is allowed for every rule. */
+/** Returns `limits` with the given windows. A limit of 1 is allowed for every rule. */
 function limitsOf(windows: readonly string[]): RuleInput["limits"] {
   if (windows.length > MAX_WINDOWS) {
     throw new CommandFailure(
@@ -152,7 +151,7 @@ function limitsOf(windows: readonly string[]): RuleInput["limits"] {
   }
   return windows.map((window) => ({
     limit: 1,
-    window: /^\d{1,15}$/.test(window) ? Number(window) : (window as WindowInput),
+    window: /^\d{1,15}$/.test(window) ? Number(window) : window,
   }));
 }
 

@@ -349,7 +349,7 @@ async function install({ flags, folder, packageManager }: Run): Promise<boolean>
   const isInstalled = await installPackages(packageManager, folder);
   if (!isInstalled) {
     console.error(
-      `\n${packageManager} install failed, or was interrupted. The files are complete: run ${packageManager} install in ${folder} to go on.`,
+      `\n${packageManager} install failed, or was interrupted. The files are complete: run ${packageManager} install in ${folder} to go on. If it does not find edge-weir, no version is published yet: start again in a new folder with --edge-weir FILE.tgz, as the README of Weir shows.`,
     );
   }
   return isInstalled;

@@ -1,5 +1,5 @@
 import { faultText } from "./faults.ts";
-import { type PatternUnion, parsed } from "./fields.ts";
+import { type LiteralUnion, parsed } from "./fields.ts";
 
 /** The length of each unit, in seconds, longest first. */
 const SECONDS = { w: 604_800, d: 86_400, h: 3_600, m: 60, s: 1 } as const;
@@ -15,9 +15,7 @@ export const MAX_WINDOW_SECONDS = 52 * SECONDS.w;
  *
  * @example "10s", "15m", "1h", "1d", "1w", 90
  */
-export type DurationInput =
-  | number
-  | PatternUnion<"10s" | "1m" | "1h" | "1d" | "1w", `${number}${keyof typeof SECONDS}`>;
+export type DurationInput = number | LiteralUnion<"10s" | "1m" | "1h" | "1d" | "1w">;
 
 /** The allowed lengths of time, for messages. */
 export const DURATION = faultText(
@@ -56,4 +54,4 @@ export function formatDuration(seconds: number): string {
 }
 
 /** A length of time. The output is in seconds. */
-export const Duration = parsed<DurationInput, number>(parseDuration, DURATION);
+export const Duration = parsed<string | number, number>(parseDuration, DURATION);

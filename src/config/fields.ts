@@ -250,12 +250,4 @@ export function differentNames<Input>(parse: (name: string) => string | undefine
  * invalid text at run time. Without the intersection, the compiler would reduce the union to `string`, and editors
  * would have no suggestions.
  */
-export type LiteralUnion<Example extends string> = PatternUnion<Example, string>;
-
-/**
- * A text of a pattern, such as `${number}m`, for which editors suggest the given examples. A text in a variable needs
- * the pattern or `as const`.
- */
-export type PatternUnion<Example extends string, Pattern extends string> =
-  | Example
-  | (Pattern & Record<never, never>);
+export type LiteralUnion<Example extends string> = Example | (string & Record<never, never>);

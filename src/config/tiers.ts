@@ -10,7 +10,7 @@ import {
   isMap,
   isRecord,
   mapOf,
-  parsed,
+  parsedText,
   textMatching,
 } from "./fields.ts";
 import {
@@ -52,7 +52,7 @@ export interface TiersInput {
 
 export const TiersSchema = v.pipe(
   fields({
-    by: parsed<KeyInput, KeyExpression>(parseBy, BY),
+    by: parsedText(parseBy, BY),
     limits: mapOf(
       textMatching(TIER_NAME_PATTERN, TIER_NAME),
       v.pipe(
@@ -65,9 +65,8 @@ export const TiersSchema = v.pipe(
   }),
   checkHosts(),
 );
-
-function parseBy(given: unknown): KeyExpression | undefined {
-  const alternatives = typeof given === "string" ? parseAlternatives(given) : undefined;
+function parseBy(text: string): KeyExpression | undefined {
+  const alternatives = parseAlternatives(text);
   return alternatives && [alternatives];
 }
 

@@ -10,7 +10,7 @@ const WEEK = 7 * 24 * HOUR;
 const LARGEST = 999_999_999_999_999;
 
 onEveryStore("a boundary case", (open) => {
-  const quota = { name: "quota", key: "global", limit: 5, window: "1m" } as const;
+  const quota = { name: "quota", key: "global", limit: 5, window: "1m" };
 
   it("a cost of 0 is admitted below the limit and at the limit, and charges nothing", async () => {
     const system = open([quota]);
@@ -109,7 +109,7 @@ onEveryStore("a boundary case", (open) => {
   });
 
   it("a rule with eight windows charges all of them or none", async () => {
-    const lengths = ["1s", "10s", "1m", "10m", "1h", "1d", "1w", "52w"] as const;
+    const lengths = ["1s", "10s", "1m", "10m", "1h", "1d", "1w", "52w"];
     const limits = lengths.map((window, index) => ({ limit: 9 - index, window }));
     const system = open([{ name: "eight", key: "global", limits }]);
     expect(await system.admitted(0, 5)).toBe(2);
@@ -136,7 +136,7 @@ it.each<[string, object, RegExp]>([
 
 it("refuses 10,001 rules", () => {
   const rules = Array.from({ length: 10_001 }, (_, index) => {
-    return { name: `r${index}`, limit: 5, window: 60 };
+    return { name: `r${index}`, limit: 5, window: "1m" };
   });
   expect(() => defineConfig({ rules })).toThrow(/rules/);
 });

@@ -9,13 +9,7 @@ const bob = { user: "bob" };
 const reserve = { reserve: true };
 
 onEveryStore("rate 100 per hour with capacity 150", (open) => {
-  const hourly = {
-    name: "hourly",
-    key: "custom:user",
-    limit: 100,
-    window: "1h",
-    capacity: 150,
-  } as const;
+  const hourly = { name: "hourly", key: "custom:user", limit: 100, window: "1h", capacity: 150 };
 
   it("grants 100 in each hour, up to 150", async () => {
     const system = open([hourly]);
@@ -55,7 +49,7 @@ onEveryStore("rate 100 per hour with capacity 150", (open) => {
 });
 
 onEveryStore("a daily quota of 1000", (open) => {
-  const daily = { name: "daily", key: "header:x-api-key", limit: 1000, window: "1d" } as const;
+  const daily = { name: "daily", key: "header:x-api-key", limit: 1000, window: "1d" };
   const key = { headers: { "x-api-key": "k" } };
 
   it.each(["epoch", "2024-01-01T00:00:00Z"])(
@@ -92,7 +86,7 @@ onEveryStore("500 a day from 9 AM Pacific", (open) => {
 
 onEveryStore("a spread start", (open) => {
   it("starts windows at a different time for each client, and always at that time", async () => {
-    const spread = { key: "custom:user", limit: 100, window: "1h", start: "spread" } as const;
+    const spread = { key: "custom:user", limit: 100, window: "1h", start: "spread" };
     const system = open([{ name: "hourly", ...spread }]);
     const ends = async (seconds: number) => {
       const users = Array.from({ length: 12 }, (_, index) => ({ user: `user-${index}` }));
@@ -106,7 +100,7 @@ onEveryStore("a spread start", (open) => {
 });
 
 onEveryStore("100 free trial sign-ups an hour", (open) => {
-  const signUps = { name: "free-trial-sign-up", key: "global", limit: 100, window: "1h" } as const;
+  const signUps = { name: "free-trial-sign-up", key: "global", limit: 100, window: "1h" };
 
   it("are one quota for all clients", async () => {
     const system = open([signUps]);
@@ -124,7 +118,7 @@ onEveryStore("100 free trial sign-ups an hour", (open) => {
 });
 
 onEveryStore("1000 LLM requests a minute over 10 shards", (open) => {
-  const llm = { name: "llm", key: "global", limit: 1000, window: "1m", shards: 10 } as const;
+  const llm = { name: "llm", key: "global", limit: 1000, window: "1m", shards: 10 };
 
   it("admits exactly 1000 after enough attempts", async () => {
     const system = open([llm]);
@@ -140,13 +134,7 @@ onEveryStore("1000 LLM requests a minute over 10 shards", (open) => {
 });
 
 onEveryStore("rate 100 per hour with capacity 120", (open) => {
-  const actions = {
-    name: "actions",
-    key: "custom:user",
-    limit: 100,
-    window: "1h",
-    capacity: 120,
-  } as const;
+  const actions = { name: "actions", key: "custom:user", limit: 100, window: "1h", capacity: 120 };
 
   it("rolls over a quota of 20 for each user", async () => {
     const system = open([actions]);
@@ -165,13 +153,7 @@ onEveryStore("rate 100 per hour with capacity 120", (open) => {
 });
 
 onEveryStore("1000 a minute with maxReserved 200", (open) => {
-  const reservable = {
-    name: "jobs",
-    key: "global",
-    limit: 1000,
-    window: "1m",
-    maxReserved: 200,
-  } as const;
+  const reservable = { name: "jobs", key: "global", limit: 1000, window: "1m", maxReserved: 200 };
 
   it("reserves at most 200 of the next minute", async () => {
     const system = open([reservable]);
@@ -191,13 +173,7 @@ onEveryStore("1000 a minute with maxReserved 200", (open) => {
 });
 
 onEveryStore("retryAfterMs = ts + period * ceil(-value / rate) - now", (open) => {
-  const rate10 = {
-    name: "ten",
-    key: "custom:user",
-    limit: 10,
-    window: "1m",
-    capacity: 20,
-  } as const;
+  const rate10 = { name: "ten", key: "custom:user", limit: 10, window: "1m", capacity: 20 };
 
   // At second 0, a request takes `used` of the capacity of 20. At second `at`, a request with
   // `cost` would leave `value`, which is below zero.

@@ -12,7 +12,7 @@ const search = {
   key: ["custom:user", "path"],
   limit: 5,
   window: "1m",
-} as const;
+};
 
 onEveryStore("5 a minute for each user and endpoint", (open) => {
   it("admits five requests, and denies the sixth and seventh", async () => {

@@ -15,7 +15,7 @@ const rule = {
   key: "global",
   limit: 5,
   window: "10s",
-} as const;
+};
 const data = { path: "/data" };
 
 onEveryStore("5 in 10 seconds", (open) => {

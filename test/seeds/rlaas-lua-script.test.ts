@@ -12,7 +12,7 @@ import { storedAs } from "./stored-as.ts";
 // These tests repeat `fixed-window-algo` of RLAAS. It is a Lua script that uses Redis's clock. Its
 // window-size is 60, and its max-requests is 5.
 
-const rule = { name: "rate_limit", key: "custom:user", limit: 5, window: 60 } as const;
+const rule = { name: "rate_limit", key: "custom:user", limit: 5, window: 60 };
 const alice = { user: "alice" };
 
 onEveryStore("RLAAS's window-size of 60 and max-requests of 5", (open) => {

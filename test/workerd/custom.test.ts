@@ -121,7 +121,7 @@ describe("a function in custom that takes longer than timeoutMs", () => {
 
   it("leads to the next alternative of the key, or to the address", async () => {
     vi.useFakeTimers({ toFake: ["Date"] });
-    const rules = [{ ...RULE, key: "custom:late | header:x-api-key" }] as const;
+    const rules = [{ ...RULE, key: "custom:late | header:x-api-key" }];
     const { send, lines } = handler({ late: never }, { timeoutMs: 5, rules });
     const statuses = [];
     for (const headers of [{ "x-api-key": "a" }, { "x-api-key": "b" }, { "x-api-key": "a" }]) {
@@ -137,7 +137,7 @@ describe("a function in custom that takes longer than timeoutMs", () => {
     const keys: CustomKeys = {
       body: async (request) => ((await request.clone().json()) as { plan: string }).plan,
     };
-    const rules = [{ ...RULE, key: "custom:body" }] as const;
+    const rules = [{ ...RULE, key: "custom:body" }];
     const { fetch, lines } = handler(keys, { timeoutMs: 20, rules });
     const statuses = [];
     for (let sent = 0; sent < 3; sent++) {
@@ -193,7 +193,7 @@ describe("the log of a function that fails", () => {
     const fail = () => {
       throw new Error("a secret");
     };
-    const other = { ...RULE, name: "other", key: "custom:user" } as const;
+    const other = { ...RULE, name: "other", key: "custom:user" };
     const { send, lines } = handler({ plan: fail, user: fail }, { rules: [RULE, other] });
     const threw = (key: string) => ({ weir: "custom-key-failed", key, cause: "threw" });
     for (let sent = 0; sent < 3; sent++) await send();

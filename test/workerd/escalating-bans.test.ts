@@ -97,7 +97,7 @@ describe("bans that become longer", () => {
     const limits = [
       { limit: 1, window: "1m" },
       { limit: 2, window: "1h" },
-    ] as const;
+    ];
     const config = defineConfig({ store: "memory", rules: [{ ...rule, limits }] });
     const app = new Hono().use(rateLimit(config)).all("*", (c) => c.text("app"));
     const send = async () => Number((await app.request("/")).headers.get("retry-after") ?? 0);

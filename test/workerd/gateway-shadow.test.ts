@@ -76,7 +76,7 @@ describe("the key function of a rule in shadow mode", () => {
     expect(lines).toEqual([]);
     // After the deadline, the rule in shadow mode counts the address.
     await vi.advanceTimersByTimeAsync(TIMEOUT_MS);
-    const failed = { weir: "custom-key-failed", key: "user", cause: "timeout" } as const;
+    const failed = { weir: "custom-key-failed", key: "user", cause: "timeout" };
     await vi.waitFor(() => expect(lines).toMatchObject([failed, ...DENIED_TWICE]), PATIENCE);
   });
 
@@ -109,7 +109,7 @@ describe("a rule in shadow mode with another key", () => {
 
 describe("a rule that is charged by the response", () => {
   it("is charged even if the decision took most of the deadline", async () => {
-    const counted = { ...enforced, key: "custom:user", count: { status: [200] } } as const;
+    const counted = { ...enforced, key: "custom:user", count: { status: [200] } };
     const user = async () => {
       await vi.advanceTimersByTimeAsync(0.6 * TIMEOUT_MS);
       return "alice";

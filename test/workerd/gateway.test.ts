@@ -79,7 +79,7 @@ describe("a rule with exemptions", () => {
     limit: 1,
     window: "1h",
     exempt: { ips: ["198.51.100.0/24"], headers: { "x-internal": { secret: "INTERNAL" } } },
-  } as const;
+  };
 
   it("neither counts nor limits an exempt client", async () => {
     const send = worker(rule, ok);
@@ -105,7 +105,7 @@ describe("a rule with tiers", () => {
       limit: 1,
       window: "1h",
       tiers: { by: "header:x-plan", limits: { pro: { limit: 3, window: "1h" } } },
-    } as const;
+    };
     const send = worker(rule, ok);
     const free = { "x-api-key": "a", "x-plan": "free" };
     const pro = { "x-api-key": "b", "x-plan": "pro" };

@@ -137,7 +137,7 @@ describe.each(Object.entries(WAYS))("a rule with the mode mark, %s", (_, start) 
     const limits = [
       { limit: 1, window: "1m" },
       { limit: 5, window: "1h" },
-    ] as const;
+    ];
     const send = sender({ name: "plan", mode: "mark", limits });
     await send();
     expect((await send()).told).toEqual({ "weir-over": "plan/1m" });

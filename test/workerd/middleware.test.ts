@@ -197,7 +197,7 @@ describe("rateLimit", () => {
 
   it("calls the app's functions once in each middleware that a request passes", async () => {
     const plan = vi.fn(() => "a");
-    const byPlan = { ...FIVE, key: "custom:plan" } as const;
+    const byPlan = { ...FIVE, key: "custom:plan" };
     const rules = [byPlan, { ...byPlan, name: "other" }];
     const app = new Hono();
     const config = defineConfig({ store: "memory", rules, custom: { keys: { plan } } });
@@ -223,12 +223,7 @@ describe("rateLimit", () => {
 
   it("throws for an unknown rule, and for a rule that reads a parameter of its paths", () => {
     const rule = (name: string) => () => appWith([FIVE, users], { rule: name });
-    const users = {
-      ...FIVE,
-      name: "users",
-      key: "param:id",
-      match: { paths: ["/users/:id"] },
-    } as const;
+    const users = { ...FIVE, name: "users", key: "param:id", match: { paths: ["/users/:id"] } };
     expect(rule("fife")).toThrow('no rule "fife" for rateLimit. The rules are: five, users.');
     expect(rule("users")).toThrow("reads a parameter of the paths in its match");
   });
@@ -262,7 +257,7 @@ describe("the key of a rule in an app", () => {
    * the status, the tenant of the handler, and the quotas left.
    */
   function send(rule: object = {}) {
-    const matched = { key: "param:tenant", match: { paths: ROUTES }, ...rule } as const;
+    const matched = { key: "param:tenant", match: { paths: ROUTES }, ...rule };
     const config = defineConfig({
       store: "memory",
       rules: [{ name: "tenant", limit: 2, window: "52w", ...matched }],
@@ -347,7 +342,7 @@ describe("the key of a rule in an app", () => {
   });
 
   it("has the tier of the handler's tenant", async () => {
-    const tiers = { by: "param:tenant", limits: { acme: { limit: 1, window: "52w" } } } as const;
+    const tiers = { by: "param:tenant", limits: { acme: { limit: 1, window: "52w" } } };
     const sendTo = send({ key: "ip", tiers });
     expect(await sendTo("/t/acme")).toMatchObject({ status: 200 });
     expect(await sendTo("/api/acme/../b/c")).toMatchObject({ status: 429 });
@@ -388,7 +383,7 @@ describe("c.var.rateLimit", () => {
     const limits = [
       { limit: 5, window: "1m" },
       { limit: 9, window: "1h" },
-    ] as const;
+    ];
     expect(await quotasOf([{ name: "api", limits }])).toMatchObject([
       { policy: "api/1m", limit: 5, windowMs: 60_000, remaining: 4, violated: false },
       { policy: "api/1h", limit: 9, windowMs: 3_600_000, remaining: 8, violated: false },

@@ -176,7 +176,7 @@ describe("a read of quotaPath", () => {
     },
   );
 
-  it.each(["5m", undefined] as const)(
+  it.each(["5m", undefined])(
     "shows rules with the mode mark during a denial (ban: %s)",
     async (ban) => {
       const { send, read } = worker([
@@ -383,7 +383,7 @@ describe.each(["upstash", "durable-object"] as const)("a read over %s", (store) 
     return { ...made, callsOf, names };
   }
 
-  it.each(["5m", undefined] as const)(
+  it.each(["5m", undefined])(
     "makes no call for a client that is denied from memory (ban: %s)",
     async (ban) => {
       const { send, read, callsOf } = counting([

@@ -163,7 +163,7 @@ describe("limit", () => {
   });
 
   it("applies the limits of the client's tier, or the rule's own limits", async () => {
-    const tiers = { by: "header:x-plan", limits: { pro: { limit: 50, window: "1h" } } } as const;
+    const tiers = { by: "header:x-plan", limits: { pro: { limit: 50, window: "1h" } } };
     const service = serviceOf([{ ...FIVE, tiers }]);
     const limitOf = async (tier?: string) =>
       (await service.getValue("five", tier === undefined ? {} : { tier }))[0]?.limit;
@@ -198,7 +198,7 @@ describe("getValue", () => {
     const limits = [
       { limit: 2, window: "1m" },
       { limit: 5, window: "1h" },
-    ] as const;
+    ];
     vi.useFakeTimers({ toFake: ["Date"], now: 1_700_000_100_000 });
     vi.spyOn(console, "log").mockReturnValue();
     const service = serviceOf([{ name: "search", limits, mode: "shadow" }]);
@@ -229,7 +229,7 @@ describe("reset", () => {
   });
 
   it("resets every tier", async () => {
-    const tiers = { by: "header:x-plan", limits: { pro: { limit: 50, window: "1d" } } } as const;
+    const tiers = { by: "header:x-plan", limits: { pro: { limit: 50, window: "1d" } } };
     const service = serviceOf([{ ...FIVE, tiers }]);
     await service.limit("five", { tier: "pro", cost: 50 });
     await service.reset("five");
@@ -242,7 +242,7 @@ describe("a reset of a rule with tiers", () => {
     const tiers = {
       by: "header:x-plan",
       limits: { pro: { limit: 50, window: "1h", capacity: 80 }, team: { limit: 9, window: "1h" } },
-    } as const;
+    };
     const service = serviceOf([{ ...FIVE, tiers }]);
     await service.limit("five", { cost: 5 });
     await service.limit("five", { tier: "pro", cost: 70 });
@@ -302,7 +302,7 @@ describe("options that are not a plain object of the known options", () => {
 });
 
 describe("a client whose key is the second alternative", () => {
-  const rules = [{ ...FIVE, key: "header:x-api-key | ip" }] as const;
+  const rules = [{ ...FIVE, key: "header:x-api-key | ip" }];
 
   it("is read and reset under the name of that alternative", async () => {
     const service = serviceOf(rules);
@@ -407,7 +407,7 @@ describe("a service and a gateway with the same rules", () => {
     const rules = [
       { ...FIVE, name: "shared", key: "header:x-api-key | ip" },
       { ...FIVE, name: "client" },
-    ] as const;
+    ];
     const options = { store: "durable-object", prefix: crypto.randomUUID() } as const;
     const headers = { "x-api-key": "abc", "cf-connecting-ip": "2001:db8::1" };
     await weir(defineConfig({ ...options, rules })).fetch(
@@ -442,7 +442,7 @@ describe("the var WEIR_PREFIX", () => {
       staging as never,
       createExecutionContext(),
     );
-    const client = { key: "192.0.2.1" } as const;
+    const client = { key: "192.0.2.1" };
     const left = async (bindings: object, prefix?: string) =>
       await serviceOf(rules, { ...options, ...(prefix && { prefix }) }, bindings).getValue(
         "shared",

@@ -32,7 +32,7 @@ function send(
   request: Request | string,
   env: Record<string, unknown> = {},
 ) {
-  const rules = [{ name: "all", limit: 5, window: "1h" }] as const;
+  const rules = [{ name: "all", limit: 5, window: "1h" }];
   const worker = weir(defineConfig({ store: "memory", rules, ...config }));
   return worker.fetch(new Request(request) as never, env, createExecutionContext());
 }
@@ -138,7 +138,7 @@ describe("a request whose URL is invalid", () => {
     const origin = vi.spyOn(globalThis, "fetch");
     for (const onError of ["open", "closed"] as const) {
       const match = { paths: ["/x"] };
-      const rules = [{ name: "all", match, limit: 5, window: "1h", onError }] as const;
+      const rules = [{ name: "all", match, limit: 5, window: "1h", onError }];
       const worker = weir(defineConfig({ store: "memory", rules }));
       const request = { url, method: "HEAD", headers: new Headers() } as never;
       const response = await worker.fetch(request, {}, createExecutionContext());

@@ -212,7 +212,13 @@ const KEYS_BY_WORD: Readonly<Record<string, string>> = {
   authorization: "header:authorization",
   useragent: "header:user-agent",
   ipaddress: "ip",
+  ipv4: "ip",
   clientip: "ip",
+  remoteaddr: "ip",
+  address: "ip",
+  xforwardedfor: "ip",
+  xrealip: "ip",
+  cfconnectingip: "ip",
 };
 
 /** Returns a valid key for a text such as `IP`, `:id` and `X-Api-Key`; an empty text if there is none. */
@@ -220,7 +226,7 @@ function keyFor(text: string): string {
   if (parseAlternatives(text)) return text;
   const [, parameter] = /^\/?:(\w+)$/.exec(text) ?? [];
   if (parameter) return `param:${parameter}`;
-  const known = /^\w+$/.test(text) && KEYS_BY_WORD[bareName(text)];
+  const known = /^[\w-]+$/.test(text) && KEYS_BY_WORD[bareName(text)];
   if (known) return known;
   // A text with a hyphen is the name of a header.
   if (/^[a-z][a-z0-9]*(-[a-z0-9]+)+$/i.test(text) && text.length <= 40) {

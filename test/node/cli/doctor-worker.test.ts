@@ -7,7 +7,7 @@ import { callWeir, temporaryFolder } from "./run-weir.ts";
 
 const READ_TOKEN = "read-token-of-more-than-32-characters!";
 const TOKEN = "admin-token-of-more-than-32-characters";
-const RULES = [{ name: "login", limit: 5, window: "1m" }] as const;
+const RULES = [{ name: "login", limit: 5, window: "1m" }];
 
 describe("weir doctor --at", () => {
   let worker: RunningWorker;

@@ -34,7 +34,7 @@ describe("a key", () => {
         key: key as KeyInput,
         match: { paths: ["/users/:id"] },
         limit: 5,
-        window: 60,
+        window: "1m",
       },
     ];
     expect(defineConfig({ rules, custom }).rules[0]?.key).toEqual(expected);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { LogRequest } from "../../../cli/logs/log-request.ts";
 import { identityHash } from "../../../cli/replay/log-rules.ts";
-import type { KeyInput, RuleInput } from "../../../src/config/index.ts";
+import type { RuleInput } from "../../../src/config/index.ts";
 import { encodeValues, hashValues } from "../../../src/request/identity.ts";
 import { ALL, decide, engineOf, logged } from "./requests.ts";
 
@@ -20,7 +20,7 @@ async function clientsOf(fields: Fields, requests: readonly Partial<LogRequest>[
 const header = (name: string, value: string) => ({ headers: new Map([[name, value]]) });
 
 describe("the client of a verdict", () => {
-  it.each<[key: KeyInput, request: Partial<LogRequest>, shown: string | RegExp]>([
+  it.each<[key: string, request: Partial<LogRequest>, shown: string | RegExp]>([
     ["ip", { ip: "203.0.113.9" }, "203.0.113.9"],
     ["ip", { ip: "2001:DB8:0:1::7" }, "2001:db8:0:1::/64"],
     ["ip", { ip: "::ffff:203.0.113.9" }, "203.0.113.9"],

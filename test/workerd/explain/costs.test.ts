@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { ConfigInput, KeyInput, RuleInput } from "../../../src/config/index.ts";
+import type { ConfigInput, RuleInput } from "../../../src/config/index.ts";
 import { explaining, explainRule } from "./explaining.ts";
 
 it("calls each function once, and verifies the token once", async () => {
@@ -23,7 +23,7 @@ it("calls each function once, and verifies the token once", async () => {
 describe("the tier and the cost", () => {
   const limits = { pro: { limit: 50, window: "1m" }, free: { limit: 2, window: "1m" } } as const;
 
-  it.each<[KeyInput, Record<string, string>, string | undefined]>([
+  it.each([
     ["header:x-plan", { "x-plan": "pro" }, "pro"],
     ["header:x-key", { "x-key": "free" }, "#2"],
     ["header:x-plan", { "x-plan": "other" }, undefined],

@@ -40,7 +40,7 @@ const DENY = { name: "deny", limit: 0, window: "1h", response: { status: 403 } }
 const WINDOWS = [
   { limit: 0, window: "1h" },
   { limit: 9, window: "1d" },
-] as const;
+];
 const API = { name: "api", limit: 5, window: "1m" } as const;
 
 function away(): Store {
@@ -120,8 +120,8 @@ describe("a rule with a limit of 0", () => {
   );
 
   it("denies the clients of a tier with a limit of 0 only", async () => {
-    const blocked = { limit: 0, window: "1m" } as const;
-    const rule = { ...API, tiers: { by: "header:plan", limits: { blocked } } } as const;
+    const blocked = { limit: 0, window: "1m" };
+    const rule = { ...API, tiers: { by: "header:plan", limits: { blocked } } };
     const denied = deciding([rule], undefined, "blocked");
     expect(await denied.decide()).toMatchObject({ outcome: "limited" });
     expect(denied.calls.decide).not.toHaveBeenCalled();

@@ -152,7 +152,7 @@ describe('a rule with onError: "local"', () => {
     const limits = [
       { limit: 100, window: "1m" },
       { limit: 12, window: "1h" },
-    ] as const;
+    ];
     const { limit, window, ...rule } = { ...LOCAL, limits };
     expect(await limiterOf([rule]).exhaust()).toMatchObject({ allowed: 3 });
     expect(await limiterOf([{ ...LOCAL, shards: 4 }]).exhaust()).toMatchObject({ allowed: 2 });
@@ -204,10 +204,7 @@ describe('a rule with onError: "local"', () => {
   });
 
   it("denies a new client if the memory is full, and still admits clients that it counts", async () => {
-    const limits = Array.from({ length: 8 }, (_, hour) => ({
-      limit: 80,
-      window: 3600 * (hour + 1),
-    }));
+    const limits = Array.from({ length: 8 }, (_, hour) => ({ limit: 80, window: `${hour + 1}h` }));
     const { limit, window, ...rule } = { ...LOCAL, limits };
     const { decide } = limiterOf([rule]);
     for (let client = 0; client < 12_500; client++) await decide(`client-${client}`);

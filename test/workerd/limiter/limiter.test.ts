@@ -189,7 +189,7 @@ describe("a decision", () => {
   it('uses the time of the store, or of the isolate with clock: "edge"', async () => {
     vi.useFakeTimers({ toFake: ["Date"], now: NOW + 7 });
     const store = atTime(NOW);
-    const rules = [{ name: "login", limit: 5, window: "1m" }] as const;
+    const rules = [{ name: "login", limit: 5, window: "1m" }];
     const resetOf = async (options: Omit<ConfigInput, "rules">) => {
       const decision = await limiterOf(rules, store, options)();
       return decision.outcome === "allowed" ? decision.quotas[0]?.resetMs : undefined;

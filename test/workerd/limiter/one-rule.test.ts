@@ -117,7 +117,7 @@ describe("a limiter of one rule", () => {
     ["a count of statuses", { count: { status: [200] } }],
     ["a cost from a header", { cost: "header:x-cost" }],
   ])("never exceeds the limit with %s and shards if requests do not overlap", async (_, fields) => {
-    const rule = { limit: 100, window: "1m", shards: 10, ...fields } as const;
+    const rule = { limit: 100, window: "1m", shards: 10, ...fields };
     const { limiter, appliedRule } = limiterFor(rule);
     let passed = 0;
     for (let request = 0; request < 400; request++) {
@@ -136,7 +136,7 @@ describe("a limiter of one rule", () => {
     const limits = [
       { limit: 100, window: "1m" },
       { limit: 1000, window: "1h" },
-    ] as const;
+    ];
     const config = defineConfig({ rules: [{ name: "llm", limits, shards: 50 }] });
     await new Limiter(config, store).decide(appliedRulesOf(config, "all"));
     const [minute, hour] = decide.mock.calls.flatMap(([groups]) => groups.flat()) as Pair;
@@ -144,7 +144,7 @@ describe("a limiter of one rule", () => {
   });
 
   it("returns a retry time at which a shard that rolls over has enough quota", async () => {
-    const rule = { limit: 7, window: "1m", capacity: 14, maxReserved: 21, shards: 2 } as const;
+    const rule = { limit: 7, window: "1m", capacity: 14, maxReserved: 21, shards: 2 };
     const { limiter, appliedRules, admitted, clock } = limiterFor(rule);
     // Shard 0 grants 4 per minute, and shard 1 grants 3. The reservations leave a debt of 11 in
     // shard 0, and a debt of 10 in shard 1.
@@ -193,7 +193,7 @@ describe("a limiter of one rule", () => {
   });
 
   it("charges only responses with one of the statuses in count", async () => {
-    const rule = { limit: 2, window: "1m", count: { status: [401, 403] } } as const;
+    const rule = { limit: 2, window: "1m", count: { status: [401, 403] } };
     const { limiter, admission, admitted, remaining } = limiterFor(rule);
     expect(await admitted(9)).toBe(9);
     expect(
@@ -216,7 +216,7 @@ describe("a limiter of one rule", () => {
     [{ "x-cost": "1.5" }, 9],
     [{ "x-cost": "lots" }, 9],
   ])("charges the cost in the response: %j leaves %i of 10", async (headers, left) => {
-    const rule = { limit: 10, window: "1m", cost: "header:x-cost" } as const;
+    const rule = { limit: 10, window: "1m", cost: "header:x-cost" };
     const { limiter, admission, admitted, remaining } = limiterFor(rule);
     expect(await admitted(1)).toBe(1);
     await limiter.chargeResponse(admission, (each) => costOfHead(each, response(200, headers)));
