@@ -44,7 +44,7 @@ export function licencesPage(packages: readonly Package[]): string {
   );
   return `# Licences
 
-Weir has the MIT licence. It is deployed or installed with these packages, whose licences require only that you keep
+Weir has the MIT licence. The package \`edge-weir\` brings these packages, whose licences require only that you keep
 their notices. \`npm run licences\` writes this page from package-lock.json, which also names the packages for development
 and tests.
 

@@ -147,10 +147,11 @@ export function valueHint(
   if (typeof given === "number") return wholeNumberHint(given, allowed);
   if (typeof given !== "string") return undefined;
   if (allowed.startsWith(ALLOWED_KEYS)) return keyHint(given);
-  const element = ELEMENTS[field]?.(given);
   const isList = keys.at(-1) === field;
-  if (element !== undefined && (isList || element !== given)) {
-    return `write ${JSON.stringify(isList ? [element] : element)}`;
+  const parts = isList ? given.split(/[,;|\s]+/).filter(Boolean) : [given];
+  const elements = parts.map((part) => ELEMENTS.get(field)?.(part));
+  if (elements.length > 0 && !elements.includes(undefined) && (isList || elements[0] !== given)) {
+    return `write ${JSON.stringify(isList ? elements : elements[0])}`;
   }
   return wordHint(given, allowed) ?? numberHint(field, given, allowed);
 }
@@ -181,11 +182,11 @@ function timeZones(): readonly string[] {
 }
 
 /** For each list of texts in `match`: returns an element of the list for a text; undefined if there is none. */
-const ELEMENTS: Readonly<Record<string, (text: string) => string | undefined>> = {
-  hosts: parseHost,
-  methods: parseMethod,
-  paths: pathFor,
-};
+const ELEMENTS: ReadonlyMap<string, (text: string) => string | undefined> = new Map([
+  ["hosts", parseHost],
+  ["methods", parseMethod],
+  ["paths", pathFor],
+]);
 
 /** Returns a path for a text such as `/api/**`, `/api*`, `*` and `login`. */
 function pathFor(text: string): string | undefined {
@@ -207,26 +208,26 @@ function keyHint(given: string): string | undefined {
 }
 
 /** The keys that users mean by one word, in lower case and without separators. */
-const KEYS_BY_WORD: Readonly<Record<string, string>> = {
-  apikey: "header:x-api-key",
-  authorization: "header:authorization",
-  useragent: "header:user-agent",
-  ipaddress: "ip",
-  ipv4: "ip",
-  clientip: "ip",
-  remoteaddr: "ip",
-  address: "ip",
-  xforwardedfor: "ip",
-  xrealip: "ip",
-  cfconnectingip: "ip",
-};
+const KEYS_BY_WORD: ReadonlyMap<string, string> = new Map([
+  ["apikey", "header:x-api-key"],
+  ["authorization", "header:authorization"],
+  ["useragent", "header:user-agent"],
+  ["ipaddress", "ip"],
+  ["ipv4", "ip"],
+  ["clientip", "ip"],
+  ["remoteaddr", "ip"],
+  ["address", "ip"],
+  ["xforwardedfor", "ip"],
+  ["xrealip", "ip"],
+  ["cfconnectingip", "ip"],
+]);
 
 /** Returns a valid key for a text such as `IP`, `:id` and `X-Api-Key`; an empty text if there is none. */
 function keyFor(text: string): string {
   if (parseAlternatives(text)) return text;
   const [, parameter] = /^\/?:(\w+)$/.exec(text) ?? [];
   if (parameter) return `param:${parameter}`;
-  const known = /^[\w-]+$/.test(text) && KEYS_BY_WORD[bareName(text)];
+  const known = /^[\w-]+$/.test(text) && KEYS_BY_WORD.get(bareName(text));
   if (known) return known;
   // A text with a hyphen is the name of a header.
   if (/^[a-z][a-z0-9]*(-[a-z0-9]+)+$/i.test(text) && text.length <= 40) {
