@@ -14,7 +14,9 @@ async function deliver(event: QuotaEvent, url: string, secret: string): Promise<
   const [body, time] = [JSON.stringify(event), String(Math.floor(Date.now() / 1000))];
   const bytes = (text: string) => new TextEncoder().encode(text);
   const hmac = { name: "HMAC", hash: "SHA-256" };
-  const secretBytes = Uint8Array.from(atob(secret.replace("whsec_", "")), (each) => each.charCodeAt(0));
+  const secretBytes = Uint8Array.from(atob(secret.replace("whsec_", "")), (each) =>
+    each.charCodeAt(0),
+  );
   const key = await crypto.subtle.importKey("raw", secretBytes, hmac, false, ["sign"]);
   const mac = await crypto.subtle.sign("HMAC", key, bytes(`${id}.${time}.${body}`));
   const signature = `v1,${btoa(String.fromCharCode(...new Uint8Array(mac)))}`;

@@ -240,7 +240,8 @@ describe.each(REMOTE_STORES)("a storm of hang-ups over %s", (store) => {
   });
 
   it("logs nothing but denials", () => {
-    // On a busy machine, the runtime sometimes warns that it has dropped the rest of a request whose client is gone.
+    // The runtime warns if a client has gone while its request waited for another one's block (leases.ts). Such a
+    // request has charged nothing, and its rest is dropped.
     const known =
       /^log: (\{"weir":"denied(-omitted)?",|Warning: A promise was resolved or rejected from a different)/;
     expect(worker.logs().filter((line) => !known.test(line))).toEqual([]);
