@@ -165,7 +165,7 @@ describe("create-edge-weir without a terminal", () => {
     const script = `PATH=${join(folder.path, "bin")}:$PATH exec ${process.execPath} ${COMMAND} limits`;
     const { code, output } = await runIn(folder.path, "sh", ["-c", script]);
     expect(output).toMatch(
-      /npm install failed, or was interrupted.*: run npm install in .*limits to go on\.\n/,
+      /npm install failed, or was interrupted.*: run npm install in .*limits to go on\./,
     );
     expect(code).toBe(1);
   });

