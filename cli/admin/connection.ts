@@ -1,3 +1,4 @@
+import { NO_PATH } from "../../src/admin/admin-problem.ts";
 import { CommandFailure } from "../command-failure.ts";
 import { checkTokenForm, isReadableOnTheWay } from "../doctor/database.ts";
 import { AnswerTooLarge, mayHaveRun, networkError, readBounded } from "../doctor/rest.ts";
@@ -140,7 +141,7 @@ function refused(
 ): CommandFailure {
   const { status } = response;
   const lines = [printable(detail, [token.value]).slice(0, MAX_MESSAGE)];
-  if (status === 404 && detail.startsWith("There is nothing at this path")) {
+  if (status === 404 && detail === NO_PATH) {
     lines.push("The Worker may be older than this command. Deploy it with this version of Weir.");
   }
   if (status === 403) {

@@ -33,7 +33,7 @@ export async function statistics(options: StatisticsOptions): Promise<Printed> {
 }
 
 const AGE =
-  "The counts are up to 25 seconds old: each isolate uploads its own every 5 to 25 seconds.";
+  "The counts are usually at most 25 seconds old: each isolate uploads its own every 5 to 25 seconds.";
 
 /** Shows the clients that were limited most, and how old their counts are. */
 export async function top(options: TopOptions): Promise<Printed> {

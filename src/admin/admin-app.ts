@@ -1,7 +1,7 @@
 import { Hono, type MiddlewareHandler } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import { isSameText } from "../request/identity.ts";
-import { type AdminEnv, adminProblem, problemOf } from "./admin-problem.ts";
+import { type AdminEnv, adminProblem, NO_PATH, problemOf } from "./admin-problem.ts";
 import { apiRoutes } from "./api.ts";
 import { loginPage } from "./dashboard/login-page.ts";
 import { dashboardRoutes } from "./dashboard/routes.ts";
@@ -124,7 +124,7 @@ export function createAdminApp(): Hono<AdminEnv> {
   app.route("/_weir/metrics", metricsRoutes);
   app.route("/_weir", logInRoutes);
   app.route("/_weir/", dashboardRoutes);
-  app.notFound(() => adminProblem(404, "There is nothing at this path. See docs/operating.md."));
+  app.notFound(() => adminProblem(404, NO_PATH));
   app.onError(problemOf);
   return app;
 }

@@ -270,7 +270,7 @@ export interface RuleInput<Name extends string = string> extends LimitFields {
    */
   readonly response?: ResponseInput | CustomResponseInput | undefined;
   /**
-   * The shares of each limit at which a client's use is told: 1 to 4 different numbers above 0, at most 1. When a
+   * The shares of each limit at which Weir reports a client's use: 1 to 4 different numbers above 0, at most 1. When a
    * request's charge reaches a share, Weir writes the log line `quota-used` and calls your function `custom.events`, in
    * the background: once in a window. Every window must be at least a minute long.
    *
@@ -472,7 +472,7 @@ function toRule(fields: v.InferOutput<typeof RuleFields>) {
     onError: fields.onError,
     /** The part of each limit that one isolate admits with `onError: "local"`. */
     localShare: fields.localShare ?? DEFAULT_LOCAL_SHARE,
-    /** The shares of each limit that are told, in ascending order. */
+    /** The shares of each limit at which a client's use is reported, in ascending order. */
     notify: fields.notify,
     /** Whether an isolate may take quota in blocks and decide without a call to the store. */
     lease: fields.lease === "auto",

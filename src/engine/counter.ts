@@ -50,7 +50,7 @@ export interface Counter {
   readonly marks?: boolean;
   /** Present if a client is banned after exceeding the limit. */
   readonly ban?: Ban;
-  /** Present if shares of this quota are told when they are used. Stores ignore this field: see stores/crossings.ts. */
+  /** Present if Weir reports when shares of this quota are used. Stores ignore this field: see stores/crossings.ts. */
   readonly notify?: Notify;
   /**
    * Present if the counter counts open requests: see slots.ts. Then `limit` is the maximum number of slots, and
@@ -59,13 +59,13 @@ export interface Counter {
   readonly slot?: number;
 }
 
-/** The shares of a quota that are told, in ascending order, and what their events contain. */
+/** The shares of a quota at which its use is reported, in ascending order, and what the events contain. */
 export interface Notify {
   readonly rule: string;
   readonly policy: string;
   readonly tier?: string | undefined;
   readonly shares: readonly number[];
-  /** The quota of which they are shares: the maximum count without reservations. */
+  /** The quota that `shares` divide: the maximum count without reservations. */
   readonly capacity: number;
 }
 

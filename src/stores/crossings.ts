@@ -16,7 +16,7 @@ export type OnCrossing = (event: QuotaEvent) => Promise<void>;
  * Wraps a store so that `onCrossing` learns of each charge with which a count first reaches a share of `Counter.notify`
  * in a window. The store charges one request after the other, so exactly one of them finds the count below the share
  * before it, and not below after it. If quota is given back, another one may find the same. So the store also counts
- * what was told, with a limit of one in a window. This wrapper must be below the leases and remembered denials, because
+ * the reports of each share, with a limit of one in a window. This wrapper must be below the leases and remembered denials, because
  * it needs the store's counts.
  *
  * @param background keeps the Worker alive until a task has ended
@@ -26,13 +26,14 @@ export function withCrossings(
   onCrossing: OnCrossing,
   background: (task: Promise<unknown>) => void = waitUntil,
 ): Store {
-  async function tell(counters: readonly Adjustment[], result: Promise<Result>): Promise<void> {
-    const { now, ...rest } = await result;
-    const crossings = crossingsOf(counters, { now, ...rest });
+  async function report(counters: readonly Adjustment[], result: Promise<Result>): Promise<void> {
+    const answered = await result;
+    const crossings = crossingsOf(counters, answered);
+    if (crossings.length === 0) return;
     const markers = crossings.map(({ marker }) => [marker]);
-    const answers = markers.length > 0 ? store.decide(markers, now) : [];
+    const answers = store.decide(markers, answered.now);
     const tasks = answers.map(async (answer, at) => {
-      // If the store fails here, a share may be told twice, but none is lost.
+      // If the store fails here, a share may be reported twice, but none is lost.
       const isFirst = await answer.then(
         ({ admitted }) => admitted,
         () => true,
@@ -41,10 +42,10 @@ export function withCrossings(
     });
     await Promise.all(tasks);
   }
-  function tellLater(counters: readonly Adjustment[], result: () => Promise<Result>): void {
+  function reportLater(counters: readonly Adjustment[], result: () => Promise<Result>): void {
     if (!counters.some(({ notify, cost }) => notify && cost > 0)) return;
     // The caller handles the failure.
-    background(tell(counters, result()).catch(() => {}));
+    background(report(counters, result()).catch(() => {}));
   }
   return {
     ...(store.denialOf && { denialOf: store.denialOf }),
@@ -54,15 +55,16 @@ export function withCrossings(
       const plain = groups.map((group) => group.map(withoutNotify));
       const answers = store.decide(plain, now, unused);
       for (const [at, group] of groups.entries()) {
-        const told = group.map((each) => (each.checkOnly ? { ...each, cost: 0 } : each));
-        tellLater(told, () => answers[at] as Promise<Answer>);
+        // The decision charges nothing to counters that it only checks.
+        const charged = group.map((each) => (each.checkOnly ? { ...each, cost: 0 } : each));
+        reportLater(charged, () => answers[at] as Promise<Answer>);
       }
       return answers;
     },
 
     adjust(counters, now, unused) {
       const adjusted = store.adjust(counters.map(withoutNotify), now, unused);
-      tellLater(counters, async () => ({ tallies: await adjusted, now: now ?? Date.now() }));
+      reportLater(counters, async () => ({ tallies: await adjusted, now: now ?? Date.now() }));
       return adjusted;
     },
   };

@@ -16,7 +16,7 @@ import { IS_LONG, SEED } from "../suite/runs.ts";
 
 // Isolates count requests of many clients over one store. Between rounds of simultaneous requests, clients get quota
 // back, counters are reset, idle isolates give their blocks back, and all isolates are replaced. Whatever lowers a
-// count, each share is told once, and a share that is reached at the end of a round has been told.
+// count, each share is reported once, and a share that is reached at the end of a round has been reported.
 
 const [REQUESTS, CLIENTS, ROUNDS] = IS_LONG ? [10_000, 300, 25] : [600, 40, 6];
 const ISOLATES = 8;

@@ -474,7 +474,7 @@ describe("weir top", () => {
     await using api = await startFakeApi({ "GET rules": RULES, "GET statistics": answer });
     const shown = await api.run("top", "--last", "1m");
     expect(shown.stdout).toContain(
-      "Counted since 2026-11-22 18:00:00 UTC. The counts are up to 25 seconds old",
+      "Counted since 2026-11-22 18:00:00 UTC. The counts are usually at most 25 seconds old",
     );
     const { stdout } = await api.run("top", "--last", "1m", "--json");
     expect(JSON.parse(stdout)).toMatchObject({ clientsFrom });
@@ -484,7 +484,7 @@ describe("weir top", () => {
     const answer = { ...STATISTICS, clients: [] };
     await using api = await startFakeApi({ "GET rules": RULES, "GET statistics": answer });
     expect((await api.run("top")).stdout).toMatch(
-      /^No client was limited in the last 1h\. The counts are up to 25 seconds old/,
+      /^No client was limited in the last 1h\. The counts are usually at most 25 seconds old/,
     );
   });
 

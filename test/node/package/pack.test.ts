@@ -15,7 +15,7 @@ import { basename, delimiter, dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { build } from "esbuild";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { linksOf, readPage } from "../docs/pages.ts";
+import { linksOf, PAGES, readPage } from "../docs/pages.ts";
 
 const ROOT = join(import.meta.dirname, "../../..");
 const MODULES = join(ROOT, "node_modules");
@@ -34,15 +34,9 @@ const COPIED = [
   "scripts",
   "package.json",
   "tsconfig.json",
-].concat([
-  "README.md",
-  "ARCHITECTURE.md",
-  "CHANGELOG.md",
-  "CONTRIBUTING.md",
-  "SECURITY.md",
-  "SKILL.md",
   "LICENSE",
-]);
+  ...PAGES.filter((page) => !page.includes("/")),
+];
 
 const CONFIG = `
   import { type Config, defineConfig } from "edge-weir/config";
