@@ -18,8 +18,8 @@ const FILE = /^.*\/docs\/((?:guides\/)?[\w-]+\.md)\/(.+)$/;
 
 /**
  * A plugin for vitest. `guide:PAGE` is the configuration on the page docs/guides/PAGE.md or docs/PAGE.md, as a
- * module; `guide:PAGE/SECTION` is the configuration, or are the rules, below the heading of level 2 with this anchor. So tests run
- * the code that readers see, and there is no copy that could differ.
+ * module; `guide:PAGE/SECTION` has the configuration or the rules below the heading of level 2 with this anchor. So
+ * tests run the code that readers see, and there is no copy that could differ.
  */
 export function guideConfigs(): Plugin {
   return {
