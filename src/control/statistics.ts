@@ -565,8 +565,7 @@ export class Statistics {
       this.#write(now);
       return Promise.resolve();
     }
-    const wait = new Promise((resolve) => setTimeout(resolve, waitMs));
-    this.#nextWrite = wait.then(() => {
+    this.#nextWrite = scheduler.wait(waitMs).then(() => {
       this.#nextWrite = undefined;
       this.#write(Date.now());
     });

@@ -197,6 +197,12 @@ export class LiveOverrides {
     return changedByClient(appliedRule, override);
   }
 
+  /** Whether an override decides for the client without its own numbers: by a block, or by lifting all limits. */
+  needsNoNumbers({ name }: Rule, client: string, now = Date.now()): boolean {
+    const { effect, expiresAt = 0 } = this.#clients.get(overrideId({ rule: name, client })) ?? {};
+    return (effect?.kind === "blocked" || effect?.kind === "unlimited") && now < expiresAt;
+  }
+
   /** Applies the factor of a rule's override to limits that differ by client. */
   #withFactor(appliedRule: AppliedRule, now: number): AppliedRule {
     const { rule, windows } = appliedRule;

@@ -1,5 +1,6 @@
 import type { ResolvedBindings } from "../config/bindings.ts";
 import type { CustomContext } from "../config/custom.ts";
+import type { Rule } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
 import { type CanonicalRequest, canonicalRequest } from "./canonical-request.ts";
 import type { ClientLimits } from "./client-limits.ts";
@@ -25,6 +26,7 @@ interface IdentifyParts {
   /** What operators have changed: see `LiveOverrides`. */
   readonly overrides: {
     matchesOf(matches: readonly RuleMatch[]): readonly RuleMatch[];
+    needsNoNumbers(rule: Rule, client: string): boolean;
     clientsOf(appliedRules: readonly AppliedRule[]): readonly AppliedRule[];
   };
   /** Keeps the invocation alive until a task has ended. */
@@ -111,6 +113,7 @@ export function createIdentify({
     trace: trace?.onClient,
     costs: custom?.costs,
     limits,
+    needsNoNumbers: (rule: Rule, identity: string) => overrides.needsNoNumbers(rule, identity),
   };
 
   return async function identify(request, options) {

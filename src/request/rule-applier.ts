@@ -210,6 +210,8 @@ interface SharedParts extends Pick<ResolvedBindings, "secrets"> {
   readonly trace: ApplyTrace | undefined;
   readonly costs: CustomFunctions["costs"];
   readonly limits: ClientLimits;
+  /** Whether a client's own numbers under a rule have no effect. */
+  readonly needsNoNumbers: (rule: Rule, identity: string) => boolean;
 }
 
 /**
@@ -332,7 +334,8 @@ export class RuleApplier {
     sources: Sources,
     known?: AppliedRule,
   ): Promise<AppliedRule[]> {
-    const { secrets, onUnreadableCost, ipv6Prefix, keySecret, trace } = this.#shared;
+    const { secrets, onUnreadableCost, ipv6Prefix, keySecret, trace, needsNoNumbers } =
+      this.#shared;
     const request = this.#canonical;
     const exemption = !known && rule.exempt && (await exemptionOf(rule.exempt, request, secrets));
     if (exemption) {
@@ -348,7 +351,7 @@ export class RuleApplier {
     const tiered = known ?? (await tierFor(rule, context));
     const declared = known?.declared ?? tiered.windows;
     const windows =
-      "values" in identified && rule.readsLimits
+      "values" in identified && rule.readsLimits && !needsNoNumbers(rule, identified.identity)
         ? await this.#windowsOf(rule, declared, identified, sources)
         : (known?.windows ?? declared);
     const cost = customCost

@@ -66,8 +66,11 @@ export async function findServiceRule(
   const active = overrides.activeRuleOf(rule);
   const client = { identity, keys: keysOf(rule.key, values) };
   const context = createCustomContext(env, undefined);
-  const limiting =
-    active && overrides.clientOf(await limits.withNumbers(apply(active), client, context));
+  let limiting = active && apply(active);
+  if (limiting && !overrides.needsNoNumbers(limiting.rule, identity)) {
+    limiting = await limits.withNumbers(limiting, client, context);
+  }
+  limiting &&= overrides.clientOf(limiting);
   const { denialLog } = config;
   return {
     configured: apply(mode === "shadow" ? shadowed(rule) : rule),

@@ -354,6 +354,25 @@ describe("the client's number", () => {
     ])("%s", async (_, override, limits, statuses, peeked) => {
       expect(await limitsWith(override, "big", "small")).toEqual({ limits, statuses, peeked });
     });
+
+    it.each(["blocked", "unlimited"])("%s, without a call of the function", async (kind) => {
+      const { asked, custom } = quotas();
+      const control = new OverridingControl();
+      const { call } = createApi({ custom }, control);
+      const { client } = (await call("peek", known("big"))).clients[0];
+      const about = { expiresAt: Date.now() + 3_600_000, reason: "A sale" };
+      await control.setOverride(
+        { rule: "api", client, effect: { kind }, ...about } as never,
+        "token",
+      );
+      // The other isolate knows no number of the client.
+      const other = createApi({ custom }, control);
+      const calls = asked.mock.calls.length;
+      for (let request = 0; request < 3; request++) await other.get("big");
+      expect(asked).toHaveBeenCalledTimes(calls);
+      await other.get("small");
+      expect(asked).toHaveBeenCalledTimes(calls + 1);
+    });
   });
 });
 
