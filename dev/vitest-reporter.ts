@@ -1,7 +1,7 @@
 import { DefaultReporter, type TestModule, type Vitest } from "vitest/node";
 
-/** The start of a message that workerd writes about an error in a test, even if the test expects the error. */
-const MESSAGE = "uncaught exception;";
+/** The start of a message that workerd writes about an error or an odd call in a test, even if the test expects it. */
+const MESSAGE = /^(uncaught exception;|console warning;|A header value for )/;
 
 /**
  * Vitest's own reporter, but a file that passes gets no lines. The messages of workerd are printed at the end, if a
@@ -16,7 +16,7 @@ export class QuietReporter extends DefaultReporter {
     for (const stream of [process.stdout, process.stderr]) {
       const write = stream.write.bind(stream);
       stream.write = (chunk: string | Uint8Array, ...rest: never[]) => {
-        if (typeof chunk !== "string" || !chunk.startsWith(MESSAGE)) return write(chunk, ...rest);
+        if (typeof chunk !== "string" || !MESSAGE.test(chunk)) return write(chunk, ...rest);
         this.#messages.push(chunk);
         return true;
       };

@@ -2,9 +2,13 @@ import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { formatCount, formatDuration, formatEffect, formatTime } from "../../src/admin/format.ts";
-import type { ClientReport, ClientSelector, RuleView } from "../../src/admin/operations.ts";
+import type {
+  ClientReport,
+  ClientSelector,
+  ReportedQuota,
+  RuleView,
+} from "../../src/admin/operations.ts";
 import { parseAddress } from "../../src/config/address.ts";
-import type { Quota } from "../../src/config/custom.ts";
 import { nearestName } from "../../src/config/explain/nearest-name.ts";
 import { formatWindow } from "../../src/config/window.ts";
 import type { StoredDenials } from "../../src/control/protocol.ts";
@@ -256,12 +260,18 @@ function row({
   concurrent,
   sliding,
   resetMs,
-}: Quota): Cell[] {
+  isUnknown,
+}: ReportedQuota): Cell[] {
   const style = remaining === 0 ? "red" : "green";
-  const first = [policy, limit, { text: remaining, style } as const];
-  if (concurrent) return [...first, "", "", { text: openText(limit - remaining, limit), style }];
+  const first = isUnknown
+    ? [policy, "?", "?"]
+    : [policy, limit, { text: remaining, style } as const];
+  if (concurrent && !isUnknown)
+    return [...first, "", "", { text: openText(limit - remaining, limit), style }];
   const window = calendar ?? formatWindow({ windowMs: 1000 * Math.round(windowMs / 1000) });
-  return [...first, sliding ? `any ${window}` : window, formatDuration(resetMs), ""];
+  const isFull = sliding !== undefined && remaining === limit;
+  const more = isFull || isUnknown ? "" : formatDuration(resetMs);
+  return [...first, sliding ? `any ${window}` : window, more, ""];
 }
 
 const BAR_WIDTH = 20;

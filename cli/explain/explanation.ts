@@ -75,6 +75,7 @@ async function explainLocally(
   const settings = await readSettings(options.config, options.env, options.wrangler);
   const { bindings, notes } = bindingsOf(config, settings);
   const store = createMemoryStore();
+  const missing = new Set<string>();
   try {
     const explain = () =>
       explanationOf(request, {
@@ -82,7 +83,7 @@ async function explainLocally(
         bindings,
         read: (applied) => readClients(store, applied, bindings.prefix, now),
         custom: {
-          env: environmentOf(settings),
+          env: environmentOf(settings, missing),
           ctx: { waitUntil: (task) => void task.catch(() => {}) },
         },
         now: () => now,
@@ -90,6 +91,7 @@ async function explainLocally(
     const explanation = await withoutHarm(explain);
     const hasClients = explanation.rules.some(({ client }) => client !== undefined);
     const onlyLocal = bindings.keySecret === undefined ? [NO_COUNTERS, NO_SECRET] : [NO_COUNTERS];
+    if (missing.size > 0) notes.push(noBindings([...missing]));
     return { explanation, notes: [...(hasClients ? onlyLocal : []), ...notes] };
   } catch (error) {
     if (!(error instanceof DescriptionError)) throw error;
@@ -149,12 +151,24 @@ function bindingsOf(
   return { bindings, notes };
 }
 
-/** The bindings that functions in `custom` can read: vars and secrets, which are looked up when they are read. */
-function environmentOf(settings: Settings): Record<string, unknown> {
-  return new Proxy<Record<string, unknown>>(
-    {},
-    { get: (_, name) => (typeof name === "string" ? settings.raw(name)?.value : undefined) },
-  );
+/**
+ * The bindings that functions in `custom` can read: vars and secrets, which are looked up when they are read.
+ *
+ * @param missing receives the names that a function has read and that are not there
+ */
+function environmentOf(settings: Settings, missing: Set<string>): Record<string, unknown> {
+  const get = (_: object, name: string | symbol) => {
+    if (typeof name !== "string") return undefined;
+    const found = settings.raw(name);
+    if (!found) missing.add(name);
+    return found?.value;
+  };
+  return new Proxy<Record<string, unknown>>({}, { get });
+}
+
+function noBindings(names: readonly string[]): string {
+  const read = names.map((name) => `env.${name}`).join(", ");
+  return `A function of the configuration has read ${read}, which only the Worker has: here are only vars and secrets. With --against https://…, the Worker calls the function.`;
 }
 
 /**

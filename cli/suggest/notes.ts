@@ -3,8 +3,8 @@ import { formatWindow } from "../../src/config/window.ts";
 import type { LogFacts } from "../logs/log-request.ts";
 import { cureText, type ReportNote, type UnmetNeed, unmetNeedsOf } from "../logs/needs.ts";
 import type { LogRules } from "../replay/log-rules.ts";
-import { isForCredentials } from "../warnings/settings.ts";
 import type { RequestedRule } from "./requested-rule.ts";
+import { isSliding } from "./rule-text.ts";
 import type { Suggestion } from "./suggestion.ts";
 
 /** The smallest number of clients of which 0.1 % is at least one client. */
@@ -65,12 +65,10 @@ function lengthNotes({ windows }: RequestedRule, { log }: Suggestion): ReportNot
   return [{ code: "short-log", text }];
 }
 
-/** Around the start of a window, somebody who guesses passwords gets twice the limit. */
-function slidingNotes({ rule, windows }: RequestedRule, { requests }: Suggestion): ReportNote[] {
-  const isFixed = windows.every(({ calendar }) => !calendar);
-  if (requests === 0 || !isFixed || !isForCredentials(rule)) return [];
+function slidingNotes({ rule }: RequestedRule, { requests }: Suggestion): ReportNote[] {
+  if (requests === 0 || !isSliding(rule)) return [];
   const text =
-    "Clients send credentials with these requests. Add sliding: true to each limit, so that nobody gets twice as much around the start of a window. These numbers count fixed windows: let weir replay show what the limits then deny.";
+    "Clients send credentials with these requests, so the rule has sliding: true: nobody gets twice as much around the start of a window. These numbers count fixed windows: let weir replay show what the rule denies.";
   return [{ code: "credentials", text }];
 }
 

@@ -1,8 +1,9 @@
 import { formatCount } from "../../src/admin/format.ts";
 import type { MatchInput } from "../../src/config/match.ts";
-import type { Window } from "../../src/config/rule.ts";
+import type { Rule, Window } from "../../src/config/rule.ts";
 import { formatWindow } from "../../src/config/window.ts";
 import { neverBinds } from "../warnings/limits.ts";
+import { isForCredentials } from "../warnings/settings.ts";
 import type { RequestedRule } from "./requested-rule.ts";
 import type { ProposedLimit, WindowSuggestion } from "./suggestion.ts";
 
@@ -17,7 +18,7 @@ interface Limit {
  * @param suggestions one for each window of the rule
  */
 export function ruleText(
-  { name, input: { match, key }, windows }: RequestedRule,
+  { name, input: { match, key }, windows, rule }: RequestedRule,
   suggestions: readonly WindowSuggestion[],
   clients: number,
 ): string | undefined {
@@ -27,11 +28,19 @@ export function ruleText(
     `name: ${literal(name)},`,
     ...(match ? matchLines(match) : []),
     `key: ${literal(key)},`,
-    ...linesOf(limits, clients),
+    ...linesOf(limits, clients, isSliding(rule) ? ", sliding: true" : ""),
     "// Counts and logs, but denies nothing. Remove this line to enforce the limits.",
     'mode: "shadow",',
   ];
   return ["{", ...lines.map((line) => `  ${line}`), "},"].join("\n");
+}
+
+/**
+ * Whether the limits of a rule should hold for any interval: clients send credentials, so around the start of a fixed
+ * window, somebody who guesses passwords would get twice the limit.
+ */
+export function isSliding(rule: Rule): boolean {
+  return isForCredentials(rule) && rule.windows.every(({ calendar }) => !calendar);
 }
 
 /** Values of header fields and query parameters may be secrets, and reports are often shared. */
@@ -64,18 +73,19 @@ function withLimit(window: Window, limit: number): Window {
   return { ...window, limit, capacity: limit, maxReserved: 0 };
 }
 
-function linesOf(limits: readonly Limit[], clients: number): string[] {
+/** @param more further fields of each limit */
+function linesOf(limits: readonly Limit[], clients: number, more: string): string[] {
   const [first, ...others] = limits as [Limit, ...Limit[]];
   if (others.length === 0) {
     return [
       figures(first, clients),
       `limit: ${first.proposed.limit},`,
-      `window: ${literal(formatWindow(first.window))},`,
+      `window: ${literal(formatWindow(first.window))}${more},`,
     ];
   }
   const elements = limits.flatMap((each) => [
     figures(each, clients),
-    `{ limit: ${each.proposed.limit}, window: ${literal(formatWindow(each.window))} },`,
+    `{ limit: ${each.proposed.limit}, window: ${literal(formatWindow(each.window))}${more} },`,
   ]);
   return ["limits: [", ...elements.map((line) => `  ${line}`), "],"];
 }

@@ -73,7 +73,8 @@ export function asyncWarnings(
   );
   if (waiting) {
     const text = `No request passes ahead under the rule "${name}", because the rule "${waiting.name}" counts all of them too, and waits for the store`;
-    return [found("async-has-no-effect", `${place}.async`, text, "Remove async")];
+    const cure = `Leave these requests out of the rule "${waiting.name}", write async: true into it too, or remove it here`;
+    return [found("async-has-no-effect", `${place}.async`, text, cure)];
   }
   const isLow = windowsOf(rule)
     .flat()

@@ -3,15 +3,21 @@ import type { ClaimPart, KeyExpression } from "../../src/config/key.ts";
 import { splitRoute } from "../../src/config/match.ts";
 import type { Rule } from "../../src/config/rule.ts";
 import type { Config } from "../../src/config/schema.ts";
-import { isChargedByResponse } from "../../src/limiter/counters.ts";
+import { allWindowsOf, isChargedByResponse } from "../../src/limiter/counters.ts";
+import { sourcesIn } from "../../src/request/client-limits.ts";
 import { found, type LocalFinding } from "../finding.ts";
 import { isCovered } from "./conditions.ts";
 
 /** Warns of claims whose names contain dots, because other programs write nested claims like that. */
-export function claimWarnings({ name, key, tiers }: Rule, place: string): LocalFinding[] {
+export function claimWarnings(rule: Rule, place: string): LocalFinding[] {
+  const { name, key, tiers } = rule;
+  const sources = new Map(sourcesIn(allWindowsOf(rule)).map(({ from }) => [from.name, from]));
   return [
     ...dottedClaims(key).map((claim) => dottedClaim(claim, name, `${place}.key`)),
     ...dottedClaims(tiers?.by ?? []).map((claim) => dottedClaim(claim, name, `${place}.tiers.by`)),
+    ...dottedClaims([[...sources.values()]]).map((claim) =>
+      dottedClaim(claim, name, place, "limit's source"),
+    ),
   ];
 }
 
@@ -22,12 +28,17 @@ function dottedClaims(key: KeyExpression): ClaimPart[] {
     .filter(({ name, pointer }) => !pointer && /[^.]\.[^.]/.test(name));
 }
 
-function dottedClaim(claim: ClaimPart, rule: string, path: string): LocalFinding {
+function dottedClaim(
+  claim: ClaimPart,
+  rule: string,
+  path: string,
+  reader: "key" | "limit's source" = "key",
+): LocalFinding {
   const nested = claim.name.split(".").filter(Boolean).join("/");
   return found(
     "dotted-claim",
     path,
-    `The key "jwt:${claim.name}" of the rule "${rule}" reads one claim whose name contains a dot, and no nested claim`,
+    `The ${reader} "jwt:${claim.name}" of the rule "${rule}" reads one claim whose name contains a dot, and no nested claim`,
     `Write "jwt:/${nested}" for a nested claim, or "jwt:/${claim.name}" if the name contains the dot`,
   );
 }

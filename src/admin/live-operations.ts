@@ -1,8 +1,9 @@
 import { waitUntil } from "cloudflare:workers";
 import { CONTROL_BINDING, type DeploymentMode, type ResolvedBindings } from "../config/bindings.ts";
-import type { CustomContext } from "../config/custom.ts";
+import type { CustomContext, Quota } from "../config/custom.ts";
 import type { Fault } from "../config/faults.ts";
 import { type KeyPart, MAX_KEY_LENGTH, parseAlternatives } from "../config/key.ts";
+import type { LimitSource } from "../config/limit-source.ts";
 import type { Match } from "../config/match.ts";
 import type { Rule, Window } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
@@ -17,7 +18,7 @@ import { allWindowsOf } from "../limiter/counters.ts";
 import type { Limiter } from "../limiter/limiter.ts";
 import { LiveOverrides } from "../overrides/live-overrides.ts";
 import { type Override, overrideId } from "../overrides/override.ts";
-import { type ClientLimits, keysOf as valuesOfKey } from "../request/client-limits.ts";
+import { type ClientLimits, sourcesIn, keysOf as valuesOfKey } from "../request/client-limits.ts";
 import { IDENTITY_FORM, isIdentity, keyPartName } from "../request/identity.ts";
 import { identifyLimitKey, type LimitKeyValue } from "../request/limit-key.ts";
 import type { AppliedRule } from "../request/rule-applier.ts";
@@ -30,6 +31,7 @@ import {
   type ClientReport,
   type ClientSelector,
   OperationError,
+  type ReportedQuota,
   type RuleView,
 } from "./operations.ts";
 
@@ -195,17 +197,27 @@ function reportOf(
   const override = byId.get(overrideId({ rule: rule.name, client }));
   const ruleOverride = byId.get(overrideId({ rule: rule.name }));
   const windows = [rule.windows, ...(rule.tiers?.windows.values() ?? [])].flat();
-  const limitSource = limitSourceOf(windows, (each) => limits.answerOf(each, client));
+  const answerOf = (source: LimitSource) => limits.answerOf(source, client);
+  // Only a request has a token. For values that are not the rule's key, no function is asked, and the default holds.
+  const isUnknown = (source: LimitSource) =>
+    source.from.kind === "jwt" || (countedBy === undefined && answerOf(source) === undefined);
+  const limitSource = limitSourceOf(windows, answerOf, isUnknown);
+  const isReplaced = override?.client !== undefined && override.effect.kind !== "factor";
+  const asReported = (all: readonly Quota[], declared: readonly Window[] = []) =>
+    all.map((quota): ReportedQuota => {
+      const own = declared.filter(({ policy }) => policy === quota.policy);
+      return !isReplaced && sourcesIn(own).some(isUnknown) ? { ...quota, isUnknown: true } : quota;
+    });
   return {
     rule: rule.name,
     client,
     ...(countedBy !== undefined && { countedBy }),
     ...(limitSource !== undefined && { limitSource }),
-    quotas,
+    quotas: asReported(quotas, rule.windows),
     ...(tiers.size > 0 && {
       tiers: [...tiers].map(([tier, each]) => ({
         tier: rule.tiers?.labels.get(tier) ?? tier,
-        quotas: each,
+        quotas: asReported(each, rule.tiers?.windows.get(tier)),
       })),
     }),
     banMs,

@@ -56,6 +56,15 @@ export type ClientSelector =
   | { readonly client: string }
   | { readonly known: Readonly<Record<string, string>> };
 
+/** A quota of a client that an operator looks up. */
+export interface ReportedQuota extends Quota {
+  /**
+   * Set if the limit is a number of each client that is unknown here, because there is no request. `limit` is then the
+   * default, and `remaining` and `violated` hold for the default only.
+   */
+  readonly isUnknown?: true;
+}
+
 /** A client's state under one rule. */
 export interface ClientReport {
   readonly rule: string;
@@ -65,12 +74,12 @@ export interface ClientReport {
   /** Where the client's own numbers came from, before overrides, such as `5000 from custom:quota`. */
   readonly limitSource?: string;
   /** The quotas of a client without a tier. `violated`: a request that costs 1 is denied. */
-  readonly quotas: readonly Quota[];
+  readonly quotas: readonly ReportedQuota[];
   /**
    * The quotas that the client would have in each tier, because only a request shows the client's tier. If a tier's
    * name may be a credential, the tier's number replaces it, such as `#1`.
    */
-  readonly tiers?: readonly { readonly tier: string; readonly quotas: readonly Quota[] }[];
+  readonly tiers?: readonly { readonly tier: string; readonly quotas: readonly ReportedQuota[] }[];
   /** Milliseconds until the client's ban ends; 0 if there is none. */
   readonly banMs: number;
   /** The override of this client. */

@@ -227,9 +227,11 @@ export function logUnreadableCost(rule: string, source: string, cause: UnknownCo
     logLine("error", "cost-unreadable", { rule, source, cause });
 }
 
-export function logUnreadableLimit(source: string, cause: LimitFailure): void {
-  if (isDue(`limit ${source}`, FAILURE_INTERVAL_MS))
-    logLine("error", "limit-unreadable", { source, cause });
+/** @param client the client's hash, so that operators can find the client whose number is faulty */
+export function logUnreadableLimit(source: string, cause: LimitFailure, client: string): void {
+  // A client without a number must not hide another one's faulty number.
+  if (isDue(`limit ${source} ${cause}`, FAILURE_INTERVAL_MS))
+    logLine("error", "limit-unreadable", { source, cause, client });
 }
 
 /** Logs that a client has used a share of its quota. Each such event has its line, so that operators can count them. */

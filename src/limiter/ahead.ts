@@ -72,9 +72,7 @@ export class AheadGate {
           this.#marks.delete(key);
         }
       },
-      () => {
-        this.#isAnswering = false;
-      },
+      () => this.fail(),
     );
   }
 
@@ -84,9 +82,13 @@ export class AheadGate {
     return this.#time() + Math.max(...tallies.map((tally) => tally?.resetMs ?? 0));
   }
 
-  /** Notes an answer. After a failure, no request passes ahead until the store has answered again. */
   observe({ fromMemory }: Answer): void {
     if (!fromMemory) this.#isAnswering = true;
+  }
+
+  /** Notes that the store has not decided a request. No request passes ahead until the store has answered again. */
+  fail(): void {
+    this.#isAnswering = false;
   }
 
   #removeEnded(now: number): void {

@@ -194,6 +194,7 @@ export class Limiter {
       const restMs = this.#restMs(appliedRules, spentMs);
       return await this.#decideGroups(groups, blocked, pending, restMs, slots, place);
     } catch (error) {
+      this.#aheadGate.fail();
       const rules = appliedRules.map(({ rule }) => rule);
       const undecided = toUndecided(error, rules);
       if (!this.#fallback.covers(rules)) return undecided;

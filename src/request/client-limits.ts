@@ -43,8 +43,12 @@ export async function windowsOfClient(
 /** The reason why a client's number is unknown. */
 export type LimitFailure = "timeout" | "threw" | "missing" | "invalid";
 
-/** Reports that a number could not be read. Does not pass the number. @param source such as `custom:quota` */
-export type OnUnreadableLimit = (source: string, cause: LimitFailure) => void;
+/**
+ * Reports that a number could not be read. Does not pass the number.
+ *
+ * @param source such as `custom:quota`
+ */
+export type OnUnreadableLimit = (source: string, cause: LimitFailure, identity: string) => void;
 
 /** A client for which a function is asked. */
 export interface AskedClient {
@@ -121,7 +125,7 @@ export class ClientLimits {
     ms: number,
   ): Promise<number | undefined> {
     if (!this.knownOf(source, client.identity)?.isFresh) {
-      const late = () => this.onUnreadable(`custom:${source.from.name}`, "timeout");
+      const late = () => this.#unreadable(source, "timeout", client);
       await withTimeout(this.ask(source, client, context), ms, late);
     }
     return this.knownOf(source, client.identity)?.number;
@@ -164,7 +168,7 @@ export class ClientLimits {
         if (typeof answer === "number") known.number = answer;
         else {
           known.failure = answer;
-          this.onUnreadable(`custom:${source.from.name}`, answer);
+          this.#unreadable(source, answer, client);
           if (answer !== "threw") known.number = undefined;
         }
         known.call = undefined;
@@ -172,6 +176,10 @@ export class ClientLimits {
       }),
     );
     return call.promise;
+  }
+
+  #unreadable({ from }: LimitSource, cause: LimitFailure, { identity }: AskedClient): void {
+    this.onUnreadable(`custom:${from.name}`, cause, identity);
   }
 
   async #numberFrom(

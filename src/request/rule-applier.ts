@@ -376,7 +376,7 @@ export class RuleApplier {
         const claims = await readClaims();
         const number = claims && readClaimNumber(claims, from);
         if (typeof number !== "string") return number;
-        this.#shared.limits.onUnreadable(`jwt:${from.name}`, number);
+        this.#shared.limits.onUnreadable(`jwt:${from.name}`, number, identity);
         return undefined;
       }
       const keys = keysOf(key, values);

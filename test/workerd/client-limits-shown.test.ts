@@ -209,14 +209,15 @@ describe("a look-up of a client", () => {
     expect(asked).toHaveBeenCalledTimes(1);
   });
 
-  it("shows the default for an identity that this isolate does not know", async () => {
+  it("says that the number of an identity is unknown, unless this isolate knows it", async () => {
     const { asked, custom } = quotas();
     const { call } = createApi({ custom });
     expect(await call("peek", { client: "A".repeat(22), rule: "api" })).toMatchObject({
       clients: [
         {
-          limitSource: "100, the default of custom:quota, because the function was not asked",
-          quotas: [{ limit: 100 }],
+          limitSource:
+            "unknown here: the function is asked only if you look the client up by the values of its key",
+          quotas: [{ limit: 100, isUnknown: true }],
         },
       ],
     });
@@ -244,15 +245,16 @@ describe("a look-up of a client", () => {
     });
   });
 
-  it("shows the default of a claim, which no look-up has", async () => {
+  it("says that a number in a token is unknown, because no look-up has the token", async () => {
     const { call, send } = createApi({ rules: [{ ...RULE, key: "ip", limit: CLAIM }], jwt: JWT });
     const headers = await bearer({ limits: { rpm: 600 } });
     expect(limitsOf(await send("/", { headers }))).toEqual([600]);
     expect(await call("peek", { known: { ip: "203.0.113.1" } })).toMatchObject({
       clients: [
         {
-          limitSource: "60, the default of jwt:/limits/rpm, because there is no valid token",
-          quotas: [{ limit: 60 }],
+          limitSource:
+            "unknown here: it is in the client's token, with which weir explain shows it",
+          quotas: [{ limit: 60, isUnknown: true }],
         },
       ],
     });

@@ -121,7 +121,8 @@ describe("a limit from a function", () => {
     hours++;
     vi.setSystemTime(Date.now() + hours * 3_600_000);
     expect(limitsOf(await send())).toEqual([limit]);
-    const failed = { weir: "limit-unreadable", source: "custom:quota", cause };
+    const client = expect.stringMatching(/^[\w-]{22}$/);
+    const failed = { weir: "limit-unreadable", source: "custom:quota", cause, client };
     expect(lines).toEqual(cause ? [failed] : []);
   });
 

@@ -122,7 +122,7 @@ const calls: Record<LogFunction, () => void> = {
   },
   logUnreadableLimit() {
     for (const cause of ["timeout", "threw", "missing", "invalid"] as const) {
-      log.logUnreadableLimit("custom:quota", cause);
+      log.logUnreadableLimit("custom:quota", cause, "AAAAAAAAAAAAAAAAAAAAAA");
     }
   },
   logUnreadableCost() {

@@ -1,8 +1,7 @@
-import type { Quota } from "../../config/custom.ts";
 import type { Config } from "../../config/schema.ts";
 import { keyPartName } from "../../request/identity.ts";
 import { formatCount, formatDuration, formatPercent } from "../format.ts";
-import type { ClientReport, ClientSelector } from "../operations.ts";
+import type { ClientReport, ClientSelector, ReportedQuota } from "../operations.ts";
 import { clientHistory, readHistory } from "./client-history.ts";
 import {
   badge,
@@ -56,8 +55,9 @@ ${mayChange(c) && actions(c, report)}
 </section>`;
 }
 
-function quotaBar(quota: Quota): Html {
+function quotaBar(quota: ReportedQuota): Html {
   const { policy, limit, remaining, resetMs, sliding } = quota;
+  if (quota.isUnknown) return html`<p><b>${foreign(policy)}</b> of an unknown limit</p>`;
   const used = Math.max(0, limit - remaining);
   if (quota.concurrent) return openBar(quota, used, "requests are open now");
   const isExhausted = remaining === 0;

@@ -101,6 +101,18 @@ describe("weir peek", () => {
     ]);
   });
 
+  it("shows no quota of an unknown limit", async () => {
+    const [first, ...rest] = REPORT.quotas;
+    const quotas = [{ ...first, isUnknown: true }, ...rest];
+    await using api = await startFakeApi({
+      "GET rules": RULES,
+      "POST peek": { clients: [{ ...REPORT, limitSource: "unknown here: …", quotas }] },
+    });
+    const run = await api.run("peek", "login", "--ip", "203.0.113.7");
+    expect(run.stdout).toMatch(/^ {2}own limit: unknown here: …$/m);
+    expect(run.stdout).toMatch(/^ {2}login +\? +\? +1m *$/m);
+  });
+
   it("shows the quota of a client that is known by its address", async () => {
     await using api = await startFakeApi({
       "GET rules": RULES,

@@ -293,3 +293,20 @@ it("shows where each of the client's own limits came from, on a line of its own"
                 2, the default of jwt:slots, because there is no valid token
 `);
 });
+
+it("says which bindings a function has read that only the Worker has", async () => {
+  await using folder = await temporaryFolder();
+  await folder.write(
+    "weir.config.mjs",
+    `const limit = { from: "custom:quota", max: 1000, default: 100 };
+    export default {
+      rules: [{ name: "api", key: "ip", limit, window: "1m" }],
+      custom: { limits: { quota: ({ key }, { env }) => env.PLANS.get(key) } },
+    };`,
+  );
+  const args = ["explain", LOGIN, ...AT, "--config", "weir.config.mjs", "--json"];
+  const { stdout } = await callWeir(args, folder.path);
+  expect(JSON.parse(stdout).notes).toContainEqual(
+    expect.stringContaining("has read env.PLANS, which only the Worker has"),
+  );
+});

@@ -379,6 +379,19 @@ describe("dotted-claim", () => {
     );
   });
 
+  test("warns about the source of a limit, also in a tier", () => {
+    const limit = { from: "jwt:limits.rpm", max: 9, default: 1 } as const;
+    const tiers = { by: "jwt:plan", limits: { pro: { limit, window: "1h" } } } as const;
+    const rule = { key: "jwt:sub", limit, tiers } as const;
+    expect(warnings([rule], { jwt })).toEqual([
+      expect.objectContaining({
+        code: "dotted-claim",
+        path: "rules[0]",
+        cure: expect.stringContaining('"jwt:/limits/rpm"'),
+      }),
+    ]);
+  });
+
   test.each(["jwt:sub", "jwt:/a/b", "jwt:/a.b", "jwt:..", "custom:plan"])(
     "does not warn about %s",
     (key) => {

@@ -37,7 +37,7 @@ describe("the rule to paste", () => {
         '  key: "ip",',
         "  // In the log, 5 of 5,000 clients sent more than 20 requests in 1m: 1,234 requests too many.",
         "  limit: 20,",
-        '  window: "1m",',
+        '  window: "1m", sliding: true,',
         "  // Counts and logs, but denies nothing. Remove this line to enforce the limits.",
         '  mode: "shadow",',
         "},",

@@ -203,6 +203,25 @@ describe("a rule with async", () => {
   });
 });
 
+it("lets no request pass ahead after a failed answer to a request that waited, until the store answers", async () => {
+  const { config, limiter, slow, now } = isolateOf([reads]);
+  const applied = config.rules.map((rule) => ({ rule, windows: rule.windows, identity: "first" }));
+  const waiting = () => limiter.decide(applied);
+  slow.fault = "refused";
+  const failed = waiting();
+  await turns();
+  await slow.answer();
+  expect((await failed).outcome).toBe("undecided");
+  expect(await now("second")).toBe("waits");
+  slow.fault = undefined;
+  await slow.answer();
+  const answered = waiting();
+  await turns();
+  await slow.answer();
+  expect((await answered).outcome).toBe("allowed");
+  expect(await now("third")).toBe("ahead");
+});
+
 describe("with the store's clock behind this isolate's", () => {
   /** An isolate whose clock is 100 ms ahead of the store's, near the end of the store's window. */
   function aheadOfStore() {
