@@ -140,7 +140,7 @@ export function slotSuite(createStore: () => Store, sequences: number): void {
     });
 
     it("agree with a model in every order in which three requests take, renew and return them", async () => {
-      for (const steps of drawn(ORDERS).slice(0, runs(10 * sequences))) await compare(store, steps);
+      for (const steps of drawn(ORDERS).slice(0, runs(3 * sequences))) await compare(store, steps);
     });
 
     it("agree with a model in random sequences", () =>
