@@ -35,6 +35,9 @@ import {
 } from "./log.ts";
 import { CHECK, checkedMatches, QuotaPage } from "./quota-page.ts";
 
+/** The status that nginx logs for such a request. No client gets it. */
+const CLIENT_CLOSED_REQUEST = 499;
+
 const NO_QUOTAS: readonly Quota[] = [];
 
 /** An app that answers admitted requests. `quotas`: see {@link ForwardWithQuotas}. */
@@ -46,6 +49,8 @@ interface DecidedRequest {
   readonly decision?: Decision;
   /** The duration of the decision in milliseconds, not counting the functions in `custom`. */
   readonly tookMs: number;
+  /** Set if the client has hung up before the decision, so that there is none, and nothing is forwarded. */
+  readonly isGone?: true;
 }
 
 const NO_RULES: DecidedRequest = { appliedRules: [], tookMs: 0 };
@@ -61,6 +66,7 @@ export class Gateway {
   readonly #control: ControlLink | undefined;
   readonly #usage: ResolvedBindings["usage"];
   readonly #limiter: Limiter;
+  readonly #limits: ClientLimits;
   readonly #identify: Identify;
   readonly #overrides: LiveOverrides;
   readonly #forwardToOrigin: Forward;
@@ -84,6 +90,7 @@ export class Gateway {
     this.#control = control;
     this.#usage = bindings.usage;
     this.#limiter = limiter;
+    this.#limits = limits;
     this.#overrides = control?.overrides ?? new LiveOverrides();
     this.#identify = createIdentify({
       config: this.#config,
@@ -146,6 +153,7 @@ export class Gateway {
       this.#control?.recordRefused(Date.now());
       return namesPlace(request.url) ? pathTooLongResponse(request) : badRequestResponse(request);
     }
+    if (decidedRequest.isGone) return new Response(null, { status: CLIENT_CLOSED_REQUEST });
     this.#observe(decidedRequest, request);
     const { signal } = request;
     return this.#answer(withItsMethod(request), context, app, decidedRequest, signal);
@@ -191,11 +199,15 @@ export class Gateway {
       if (!identified) return undefined;
       const { appliedRules, clients, denial, foreignMs } = identified;
       if (appliedRules.length === 0) return NO_RULES;
+      // A function in `custom.limits` and the fetch of an issuer's keys keep a request alive whose client has hung up.
+      if (request.signal.aborted) return { appliedRules, tookMs: 0, isGone: true };
       const mayWait = appliedRules.some(({ rule }) => waits(rule));
       if (mayWait || appliedRules.some(({ rule }) => hasConcurrent(rule))) keepAlive();
       const timeSpent = () => Math.max(0, Date.now() - startedAt - foreignMs);
       if (denial) return { appliedRules, decision: denial, tookMs: timeSpent() };
-      const current = mayWait && { current: () => this.#overrides.clientsOf(clients) };
+      const current = mayWait && {
+        current: () => this.#overrides.clientsOf(clients.map((each) => this.#limits.current(each))),
+      };
       const decideOptions = current ? { ...options, ...current } : options;
       const decision = await this.#limiter.decide(appliedRules, decideOptions, timeSpent());
       const tookMs = timeSpent() - (decision.waitedMs ?? 0);

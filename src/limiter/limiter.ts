@@ -228,6 +228,7 @@ export class Limiter {
   isCovered(appliedRules: readonly AppliedRule[], options?: DecideOptions): boolean {
     try {
       const { enforced } = this.#groupsOf(appliedRules, options).groups;
+      if (enforced.length === 0) return false;
       return this.#store.stateOf?.(countersOf(enforced), this.#now()).isCovered === true;
     } catch {
       return false;

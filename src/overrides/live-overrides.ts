@@ -91,7 +91,10 @@ function changedByClient(
   const windows = configuredWindows(appliedRule.windows);
   switch (effect.kind) {
     case "limits":
-      return { ...appliedRule, windows: limitedWindows(windows, effect.limits) };
+      return {
+        ...appliedRule,
+        windows: limitedWindows(windows, effect.limits, appliedRule.declared),
+      };
     case "factor":
       return { ...appliedRule, windows: scaledWindows(windows, effect.factor) };
     case "unlimited":

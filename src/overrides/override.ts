@@ -21,10 +21,13 @@ export function scaledWindows(windows: readonly Window[], factor: number): reado
 export function limitedWindows(
   windows: readonly Window[],
   limits: Readonly<Record<string, number>>,
+  declared = windows,
 ): readonly Window[] {
-  return windows.map((window) => {
+  return windows.map((window, at) => {
     const limit = Object.hasOwn(limits, window.policy) ? limits[window.policy] : undefined;
-    return limit === undefined ? window : withLimit(window, limit);
+    if (limit === undefined) return window;
+    // With a number of 0, the window does not show whether quota rolls over.
+    return withLimit((window.limit === 0 && declared[at]) || window, limit);
   });
 }
 

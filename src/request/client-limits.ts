@@ -30,7 +30,13 @@ export async function windowsOfClient(
       numbers.set(source, Math.min(number, source.max));
     }),
   );
-  if (numbers.size === 0) return windows;
+  return numbers.size === 0 ? windows : withNumbers(windows, numbers);
+}
+
+function withNumbers(
+  windows: readonly Window[],
+  numbers: ReadonlyMap<LimitSource | undefined, number>,
+): readonly Window[] {
   return windows.map((window) => {
     const limit = numbers.get(window.from?.limit) ?? window.limit;
     if (limit === 0) return { ...window, limit, capacity: 0, maxReserved: 0 };
@@ -50,6 +56,13 @@ export type LimitFailure = "timeout" | "threw" | "missing" | "invalid";
  */
 export type OnUnreadableLimit = (source: string, cause: LimitFailure, identity: string) => void;
 
+/** A part of an applied rule. */
+interface Numbered {
+  readonly windows: readonly Window[];
+  /** See `AppliedRule`. */
+  readonly declared?: readonly Window[];
+}
+
 /** A client for which a function is asked. */
 export interface AskedClient {
   readonly identity: string;
@@ -64,8 +77,8 @@ interface Known {
   number: number | undefined;
   /** The reason why the last call has returned none. */
   failure?: LimitFailure;
-  /** When the function is asked again, in milliseconds since the Unix epoch. */
-  until: number;
+  /** When the function was asked, in milliseconds since the Unix epoch. */
+  readonly askedAt: number;
   /** The call that has not ended, and when requests stop waiting for it. */
   call: (SharedPromise<void> & { readonly waitUntil: number }) | undefined;
 }
@@ -94,27 +107,28 @@ export class ClientLimits {
   }
 
   /**
-   * Returns the last number of a client, whatever its age.
+   * Returns the last number of a client that sends requests, whatever its age.
    *
    * @returns undefined if the function has not answered about the client
    */
-  knownOf(
-    source: LimitSource,
-    identity: string,
-  ): { number?: number; isFresh: boolean } | undefined {
-    const known = this.#known.get(idOf(source, identity));
+  knownOf(source: LimitSource, identity: string) {
+    return this.#readKnown(source, idOf(source, identity));
+  }
+
+  #readKnown(source: LimitSource, id: string): { number?: number; isFresh: boolean } | undefined {
+    const known = this.#known.get(id);
     if (!known) return undefined;
-    const { number, until, call } = known;
+    const { number, askedAt, call } = known;
     const now = Date.now();
     if (number === undefined && call && now < call.waitUntil) return undefined;
     // If the clock has gone back, the age is unknown.
-    const isFresh = now < until && until - now <= source.cacheMs;
+    const isFresh = now >= askedAt && now - askedAt < source.cacheMs;
     return { ...(number !== undefined && { number }), isFresh };
   }
 
   /**
    * Returns the number of a client. If it is not fresh, asks the function, and waits for it for at most `ms`
-   * milliseconds.
+   * milliseconds. Without a request, a function may answer something else, so requests never get this answer.
    *
    * @returns undefined if the client has no number
    */
@@ -124,44 +138,77 @@ export class ClientLimits {
     context: CustomContext,
     ms: number,
   ): Promise<number | undefined> {
-    if (!this.knownOf(source, client.identity)?.isFresh) {
-      const late = () => this.#unreadable(source, "timeout", client);
-      await withTimeout(this.ask(source, client, context), ms, late);
+    const { identity, request } = client;
+    const ofRequests = this.knownOf(source, identity);
+    if (ofRequests?.isFresh) return ofRequests.number;
+    const id = request ? idOf(source, identity) : idWithoutRequest(source, identity);
+    const before = request ? undefined : this.#readKnown(source, id);
+    if (before?.isFresh) return before.number ?? ofRequests?.number;
+    const late = () => this.#unreadable(source, "timeout", client);
+    // Meanwhile, the table may forget the client.
+    const known = this.#ask(source, id, client, context);
+    if (known.call) await withTimeout(known.call.promise, ms, late);
+    return known.number ?? (request ? undefined : ofRequests?.number);
+  }
+
+  /** Returns an applied rule with the numbers that functions have returned since. Asks no function. */
+  current<Applied extends Numbered & { readonly identity: string }>(applied: Applied): Applied {
+    const { declared, windows, identity } = applied;
+    if (!declared) return applied;
+    const numbers = new Map<LimitSource, number>();
+    for (const [at, { from }] of declared.entries()) {
+      for (const field of ["limit", "capacity"] as const) {
+        const source = from?.[field];
+        if (!source) continue;
+        const { kind } = source.from;
+        const known = kind === "custom" ? this.#known.get(idOf(source, identity)) : undefined;
+        const before = known?.failure ? source.default : windows[at]?.[field];
+        const number = known?.number ?? before ?? source.default;
+        numbers.set(source, Math.min(number, source.max));
+      }
     }
-    return this.knownOf(source, client.identity)?.number;
+    return { ...applied, windows: withNumbers(declared, numbers) };
   }
 
   /** Returns what a function has said about a client; undefined if it was not asked. */
   answerOf(source: LimitSource, identity: string): number | LimitFailure | undefined {
-    const known = source.from.kind === "custom" && this.#known.get(idOf(source, identity));
+    const known = source.from.kind === "custom" && this.#lastOf(source, identity);
     return known ? (known.number ?? known.failure ?? "timeout") : undefined;
   }
 
+  #lastOf(source: LimitSource, identity: string): Known | undefined {
+    return (
+      this.#known.get(idOf(source, identity)) ?? this.#known.get(idWithoutRequest(source, identity))
+    );
+  }
+
   /** Returns an applied rule with the numbers of a client without claims. Asks no function if `keys` is undefined. */
-  async withNumbers<Applied extends { readonly windows: readonly Window[] }>(
+  async withNumbers<Applied extends Numbered>(
     applied: Applied,
     { identity, keys }: { readonly identity: string; readonly keys: readonly string[] | undefined },
     context: CustomContext,
   ): Promise<Applied> {
     const windows = await windowsOfClient(applied.windows, async (source) => {
       if (source.from.kind === "jwt") return undefined;
-      if (!keys) return this.knownOf(source, identity)?.number;
+      if (!keys) return this.#lastOf(source, identity)?.number;
       return this.numberFor(source, { identity, keys }, context, this.#options.timeoutMs);
     });
-    return windows === applied.windows ? applied : { ...applied, windows };
+    return windows === applied.windows
+      ? applied
+      : { ...applied, windows, declared: applied.windows };
   }
 
   /**
-   * Asks a function about a client, unless it is being asked. Never rejects. The function runs to its end even if the
-   * request ends.
+   * Asks a function about a client, unless it is being asked. The function runs to its end even if the request ends.
+   *
+   * @returns what is known of the client, and the call, which never rejects
    */
-  ask(source: LimitSource, client: AskedClient, context: CustomContext): Promise<void> {
-    const id = idOf(source, client.identity);
+  #ask(source: LimitSource, id: string, client: AskedClient, context: CustomContext): Known {
     const now = Date.now();
     const before = this.#known.get(id);
-    if (before?.call && now < before.call.waitUntil) return before.call.promise;
+    if (before?.call && now < before.call.waitUntil) return before;
     const call = { ...sharedPromise<void>(), waitUntil: now + this.#options.timeoutMs };
-    const known: Known = { number: before?.number, until: now + source.cacheMs, call };
+    const known: Known = { number: before?.number, askedAt: now, call };
     this.#known.set(id, known);
     this.#options.background(
       this.#numberFrom(source, client, context).then((answer) => {
@@ -175,7 +222,7 @@ export class ClientLimits {
         call.resolve();
       }),
     );
-    return call.promise;
+    return known;
   }
 
   #unreadable({ from }: LimitSource, cause: LimitFailure, { identity }: AskedClient): void {
@@ -212,6 +259,11 @@ export function keysOf(key: KeyExpression, values: readonly NamedValue[]): strin
 
 function idOf({ from }: LimitSource, identity: string): string {
   return `${identity}${from.name}`;
+}
+
+/** The id of what a function says without a request: for a program, or for an operator. */
+function idWithoutRequest(source: LimitSource, identity: string): string {
+  return `${idOf(source, identity)} without request`;
 }
 
 function headOf({ method, headers, cf }: Request): RequestInit {

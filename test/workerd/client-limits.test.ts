@@ -4,6 +4,7 @@ import { Hono } from "hono";
 import { sign } from "hono/jwt";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { ConfigInput, LimitClient, RuleInput } from "../../src/config/index.ts";
+import type { LimitSource } from "../../src/config/limit-source.ts";
 import { rateLimit, weir } from "../../src/index.ts";
 import { ClientLimits, MAX_KNOWN } from "../../src/request/client-limits.ts";
 
@@ -239,6 +240,33 @@ describe("a limit from a function", () => {
     expect([asked.length, Date.now() - startedAt]).toEqual([1, 0]);
   });
 
+  it("that has fallen meanwhile denies a request that waits", async () => {
+    let number = 1;
+    const limit = { ...SOURCE, cacheFor: "0s" } as const;
+    const { send } = worker(() => number, [{ ...RULE, limit, window: "1m", wait: "60s" }]);
+    expect((await send()).status).toBe(200);
+    let status: number | undefined;
+    const waiting = send().then((response) => {
+      status = response.status;
+    });
+    await vi.advanceTimersByTimeAsync(1000);
+    number = 0;
+    expect((await send()).status).toBe(429);
+    expect(status).toBeUndefined();
+    await vi.advanceTimersByTimeAsync(60_000);
+    await waiting;
+    expect(status).toBe(429);
+  });
+
+  it("is the newest one for a rule with the mode mark", async () => {
+    let number = 2;
+    const { send } = worker(() => number, [{ ...RULE, mode: "mark" }]);
+    expect(limitsOf(await send())).toEqual([2]);
+    number = 100;
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(limitsOf(await send())).toEqual([100]);
+  });
+
   it("limits capacity and open requests too", async () => {
     const rules: readonly RuleInput[] = [
       {
@@ -350,22 +378,59 @@ describe("a limit from a claim", () => {
   });
 });
 
-it("forgets clients when it knows too many, and asks for them again", async () => {
-  const quota = () => 50;
-  const background = () => {};
-  const options = { timeoutMs: 500, background, onUnreadable: () => {} };
-  const limits = new ClientLimits(new Map([["quota", quota]]), options);
-  const source = { ...SOURCE, from: { kind: "custom", name: "quota" }, cacheMs: 60_000 } as const;
-  const identities = Array.from({ length: 2 * MAX_KNOWN }, (_, index) => `client-${index}`);
+describe("the numbers of an isolate", () => {
+  const from = { kind: "custom", name: "quota" } as const;
+  const source: LimitSource = { ...SOURCE, from, cacheMs: 60_000 };
   const context = { env: {} as never, ctx: { waitUntil() {} } };
-  for (const identity of identities) {
-    await limits.ask(source, { identity, keys: [identity] }, context);
+  const request = new Request("https://example.com/");
+
+  /** Returns a function that asks for the number of a client. */
+  function createLimits(quota: (client: LimitClient) => number | undefined | Promise<number>) {
+    const options = { timeoutMs: 500, background: () => {}, onUnreadable: () => {} };
+    const limits = new ClientLimits(new Map([["quota", quota]]), options);
+    const ask = (identity: string, { from = source, by = { request } } = {}) =>
+      limits.numberFor(from, { identity, keys: [identity], ...by }, context, 500);
+    return { limits, ask };
   }
-  const known = identities.filter((identity) => limits.answerOf(source, identity) !== undefined);
-  expect(known.length).toBeLessThanOrEqual(MAX_KNOWN);
-  expect(known.length).toBeGreaterThanOrEqual(MAX_KNOWN / 2);
-  expect(known.at(-1)).toBe(identities.at(-1));
-  const [first = ""] = identities;
-  expect(limits.knownOf(source, first)).toBeUndefined();
-  expect(await limits.numberFor(source, { identity: first, keys: [first] }, context, 500)).toBe(50);
+
+  it("are forgotten when there are too many, and asked for again", async () => {
+    const { limits, ask } = createLimits(() => 50);
+    const identities = Array.from({ length: 2 * MAX_KNOWN }, (_, index) => `client-${index}`);
+    for (const identity of identities) await ask(identity);
+    const known = identities.filter((identity) => limits.answerOf(source, identity) !== undefined);
+    expect(known.length).toBeLessThanOrEqual(MAX_KNOWN);
+    expect(known.length).toBeGreaterThanOrEqual(MAX_KNOWN / 2);
+    expect(known.at(-1)).toBe(identities.at(-1));
+    expect(limits.knownOf(source, "client-0")).toBeUndefined();
+    expect(await ask("client-0")).toBe(50);
+  });
+
+  it("reach the requests that wait for them, although they are forgotten meanwhile", async () => {
+    const { promise, resolve } = Promise.withResolvers<number>();
+    const { ask } = createLimits(({ key }) => (key === "slow" ? promise : 7));
+    const slow = ask("slow");
+    for (let index = 0; index < 2 * MAX_KNOWN; index++) await ask(`client-${index}`);
+    resolve(2);
+    expect(await slow).toBe(2);
+  });
+
+  it("are asked for at most once in each rule's own time", async () => {
+    const quota = vi.fn(() => 50);
+    const { ask } = createLimits(quota);
+    for (let turn = 0; turn < 3; turn++) {
+      await ask("someone");
+      await ask("someone", { from: { ...source, cacheMs: 0 } });
+    }
+    expect(quota).toHaveBeenCalledTimes(4);
+  });
+
+  it("are not those that a function returns without a request, for a program or an operator", async () => {
+    const { ask } = createLimits((client) => (client.request ? 2 : undefined));
+    const byProgram = { by: {} as { request: Request } };
+    expect(await ask("someone", byProgram)).toBeUndefined();
+    expect(await ask("someone")).toBe(2);
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(await ask("someone", byProgram)).toBe(2);
+    expect(await ask("someone")).toBe(2);
+  });
 });

@@ -732,7 +732,7 @@ describe("docs/guides/recipes.md, fast reads, exact writes", () => {
     expect((await send(url)).status).toBe(200);
     expect(reached.mock.calls.map(([{ method }]) => method)).toEqual(["GET"]);
     fail(new Error("The store has failed."));
-    expect((await write).status).toBe(200);
+    expect((await write).status).toBe(503);
   });
 });
 

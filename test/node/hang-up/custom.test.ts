@@ -12,7 +12,24 @@ const CLIENTS = 20;
 const SLOW_MS = 60;
 
 const CONFIG: ConfigInput = {
-  rules: [{ name: "plan", key: "custom:plan", limit: LIMIT, window: "52w", lease: false }],
+  rules: [
+    {
+      name: "plan",
+      match: { paths: ["/"] },
+      key: "custom:plan",
+      limit: LIMIT,
+      window: "52w",
+      lease: false,
+    },
+    {
+      name: "own",
+      match: { paths: ["/own"] },
+      key: "header:x-plan",
+      limit: { from: "custom:own", max: LIMIT, default: 1, cacheFor: "0s" },
+      window: "52w",
+      lease: false,
+    },
+  ],
   timeoutMs: 5000,
 };
 
@@ -26,7 +43,13 @@ const MAIN = `
       return request.headers.get("x-plan");
     },
   };
-  export default weir(defineConfig({ ...${JSON.stringify(CONFIG)}, custom: { keys } }));
+  const limits = {
+    async own() {
+      await scheduler.wait(${10 * SLOW_MS});
+      return ${LIMIT};
+    },
+  };
+  export default weir(defineConfig({ ...${JSON.stringify(CONFIG)}, custom: { keys, limits } }));
   export { CounterObject };
 `;
 
@@ -66,3 +89,16 @@ it.each(WAYS_TO_HANG_UP)(
     expect(worker.logs().filter((line) => !failed.test(line))).toEqual([]);
   },
 );
+
+it("Clients whose connection breaks off during the function of their limit are not charged", async () => {
+  const leaving = Array.from({ length: CLIENTS }, async (_, index) => {
+    const own = { path: "/own", headers: { Host: "shop.example", "X-Plan": `own-${index}` } };
+    await hangUp(worker.url, own, { way: "reset", when: SLOW_MS / 2 });
+    // The function has ended when the next request has its answer.
+    const { headers } = await send(worker.url, "/own", { headers: own.headers });
+    const again = await send(worker.url, "/own", { headers: own.headers });
+    return [limitsOf(headers)[0]?.r, limitsOf(again.headers)[0]?.r];
+  });
+  const left = await Promise.all(leaving);
+  expect(left).toEqual(Array(CLIENTS).fill([LIMIT - 1, LIMIT - 2]));
+});

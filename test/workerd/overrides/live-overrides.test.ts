@@ -306,3 +306,20 @@ describe("a client whose own capacity is its limit", () => {
     expect(counterIn({ kind: "blocked" })).toEqual([false]);
   });
 });
+
+describe("a client whose own number is 0", () => {
+  it.each([
+    { limit: 10, window: "1m", capacity: 30 },
+    { limit: 10, window: "1m", maxReserved: 5 },
+  ] as const)("has its usual counter under another limit: %j", (fields) => {
+    const rule = ruleOf(fields);
+    const none = rule.windows.map((window) => {
+      return { ...window, limit: 0, capacity: 0, maxReserved: 0 };
+    });
+    const overrides = overridesWith(clientOverride({ kind: "limits", limits: { api: 5 } }));
+    const applied = { ...appliedTo(rule, none), declared: rule.windows };
+    const windows = overrides.clientOf(applied, NOW)?.windows ?? [];
+    expect(windows.map(({ limit }) => limit)).toEqual([5]);
+    expect(windows.map(rollsOver)).toEqual(rule.windows.map(rollsOver));
+  });
+});
