@@ -83,6 +83,23 @@ interface Known {
   call: (SharedPromise<void> & { readonly waitUntil: number }) | undefined;
 }
 
+/** What a function has answered. */
+interface Answered {
+  /** Undefined if the client has no number. */
+  readonly number: number | undefined;
+  readonly isFresh: boolean;
+}
+
+/** @returns undefined during the first call */
+function answeredBy(known: Known | undefined, { cacheMs }: LimitSource): Answered | undefined {
+  if (!known) return undefined;
+  const { number, askedAt, call } = known;
+  const now = Date.now();
+  if (number === undefined && call && now < call.waitUntil) return undefined;
+  // If the clock has gone back, the age is unknown.
+  return { number, isFresh: now >= askedAt && now - askedAt < cacheMs };
+}
+
 /** The maximum number of clients that an isolate remembers, each for one function. They take about 1 MB. */
 export const MAX_KNOWN = 4096;
 
@@ -111,19 +128,8 @@ export class ClientLimits {
    *
    * @returns undefined if the function has not answered about the client
    */
-  knownOf(source: LimitSource, identity: string) {
-    return this.#readKnown(source, idOf(source, identity));
-  }
-
-  #readKnown(source: LimitSource, id: string): { number?: number; isFresh: boolean } | undefined {
-    const known = this.#known.get(id);
-    if (!known) return undefined;
-    const { number, askedAt, call } = known;
-    const now = Date.now();
-    if (number === undefined && call && now < call.waitUntil) return undefined;
-    // If the clock has gone back, the age is unknown.
-    const isFresh = now >= askedAt && now - askedAt < source.cacheMs;
-    return { ...(number !== undefined && { number }), isFresh };
+  knownOf(source: LimitSource, identity: string): Answered | undefined {
+    return answeredBy(this.#known.get(idOf(source, identity)), source);
   }
 
   /**
@@ -142,13 +148,14 @@ export class ClientLimits {
     const ofRequests = this.knownOf(source, identity);
     if (ofRequests?.isFresh) return ofRequests.number;
     const id = request ? idOf(source, identity) : idWithoutRequest(source, identity);
-    const before = request ? undefined : this.#readKnown(source, id);
-    if (before?.isFresh) return before.number ?? ofRequests?.number;
-    const late = () => this.#unreadable(source, "timeout", client);
-    // Meanwhile, the table may forget the client.
-    const known = this.#ask(source, id, client, context);
-    if (known.call) await withTimeout(known.call.promise, ms, late);
-    return known.number ?? (request ? undefined : ofRequests?.number);
+    let known = this.#known.get(id);
+    if (!answeredBy(known, source)?.isFresh) {
+      // Meanwhile, the table may forget the client.
+      known = this.#ask(source, id, client, context);
+      const late = () => this.#unreadable(source, "timeout", client);
+      if (known.call) await withTimeout(known.call.promise, ms, late);
+    }
+    return known?.number ?? (request ? undefined : ofRequests?.number);
   }
 
   /** Returns an applied rule with the numbers that functions have returned since. Asks no function. */
