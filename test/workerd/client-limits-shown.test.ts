@@ -211,7 +211,11 @@ describe("a look-up of a client", () => {
 
   it("says that the number of an identity is unknown, unless this isolate knows it", async () => {
     const { asked, custom } = quotas();
-    const { call } = createApi({ custom });
+    const { call, send } = createApi({ custom });
+    const page = `/_weir/clients?client=${"A".repeat(22)}&rule=api`;
+    expect(await (await send(page, { token: TOKEN })).text()).toContain(
+      "the limit is unknown here",
+    );
     expect(await call("peek", { client: "A".repeat(22), rule: "api" })).toMatchObject({
       clients: [
         {

@@ -57,7 +57,8 @@ ${mayChange(c) && actions(c, report)}
 
 function quotaBar(quota: ReportedQuota): Html {
   const { policy, limit, remaining, resetMs, sliding } = quota;
-  if (quota.isUnknown) return html`<p><b>${foreign(policy)}</b> of an unknown limit</p>`;
+  if (quota.isUnknown)
+    return html`<p><b>${foreign(policy)}</b> <span class="note">the limit is unknown here</span></p>`;
   const used = Math.max(0, limit - remaining);
   if (quota.concurrent) return openBar(quota, used, "requests are open now");
   const isExhausted = remaining === 0;
