@@ -202,11 +202,14 @@ function reportOf(
   const isUnknown = (source: LimitSource) =>
     source.from.kind === "jwt" || (countedBy === undefined && answerOf(source) === undefined);
   const limitSource = limitSourceOf(windows, answerOf, isUnknown);
-  const isReplaced = override?.client !== undefined && override.effect.kind !== "factor";
+  const effect = override?.client === undefined ? undefined : override.effect;
+  const isReplaced = (policy: string) =>
+    effect?.kind === "limits" ? Object.hasOwn(effect.limits, policy) : effect?.kind === "blocked";
   const asReported = (all: readonly Quota[], declared: readonly Window[] = []) =>
     all.map((quota): ReportedQuota => {
       const own = declared.filter(({ policy }) => policy === quota.policy);
-      return !isReplaced && sourcesIn(own).some(isUnknown) ? { ...quota, isUnknown: true } : quota;
+      const isOpen = sourcesIn(own).some(isUnknown) && !isReplaced(quota.policy);
+      return isOpen ? { ...quota, isUnknown: true } : quota;
     });
   return {
     rule: rule.name,

@@ -160,8 +160,9 @@ export class ClientLimits {
 
   /** Returns an applied rule with the numbers that functions have returned since. Asks no function. */
   current<Applied extends Numbered & { readonly identity: string }>(applied: Applied): Applied {
-    const { declared, windows, identity } = applied;
-    if (!declared) return applied;
+    // Without `declared`, the numbers had no effect when the rule was applied.
+    const { windows, declared = windows, identity } = applied;
+    if (sourcesIn(declared).length === 0) return applied;
     const numbers = new Map<LimitSource, number>();
     for (const [at, { from }] of declared.entries()) {
       for (const field of ["limit", "capacity"] as const) {
@@ -183,10 +184,13 @@ export class ClientLimits {
     return known ? (known.number ?? known.failure ?? "timeout") : undefined;
   }
 
+  /** Returns what determines the number of a client without a request. */
   #lastOf(source: LimitSource, identity: string): Known | undefined {
-    return (
-      this.#known.get(idOf(source, identity)) ?? this.#known.get(idWithoutRequest(source, identity))
-    );
+    const ofRequests = this.#known.get(idOf(source, identity));
+    const other = this.#known.get(idWithoutRequest(source, identity));
+    const isNewer = other && !answeredBy(ofRequests, source)?.isFresh;
+    const hasNumber = other?.number !== undefined || ofRequests?.number === undefined;
+    return isNewer && hasNumber ? other : ofRequests;
   }
 
   /** Returns an applied rule with the numbers of a client without claims. Asks no function if `keys` is undefined. */

@@ -8,9 +8,9 @@ import { type RunningWorker, startWorkers } from "./support/worker.ts";
 
 const LIMIT = 5;
 const LOGINS = 30;
-/** The deadline of a decision, in milliseconds. A slow function takes twice as long. */
-const TIMEOUT_MS = 200;
-const BUSY_MS = 400;
+/** The deadline of a decision, in milliseconds. A slow function takes longer. */
+const TIMEOUT_MS = 400;
+const BUSY_MS = 600;
 
 const CONFIG: ConfigInput = {
   timeoutMs: TIMEOUT_MS,

@@ -1,6 +1,7 @@
 import { createExecutionContext } from "cloudflare:test";
 import { sign } from "hono/jwt";
 import { afterEach, describe, expect, it, vi } from "vitest";
+import type { ReportedQuota } from "../../src/admin/operations.ts";
 import {
   type ConfigInput,
   defineConfig,
@@ -226,6 +227,28 @@ describe("a look-up of a client", () => {
       ],
     });
     expect(asked).not.toHaveBeenCalled();
+  });
+
+  it("says which limits of an identity are unknown beside an override of the others", async () => {
+    const { custom } = quotas();
+    const control = new OverridingControl();
+    const limits = [
+      { limit: SOURCE, window: "1m" },
+      { limit: CLAIM, window: "1h" },
+    ] as const;
+    const rule = { name: "api", key: "header:x-api-key", limits } as const;
+    const { call } = createApi({ rules: [rule], custom, jwt: JWT }, control);
+    const client = "A".repeat(22);
+    const effect = { kind: "limits", limits: { "api/1m": 50 } };
+    const about = { expiresAt: Date.now() + 3_600_000, reason: "A sale" };
+    await control.setOverride({ rule: "api", client, effect, ...about } as never, "token");
+    const [{ quotas: shown }] = (await call("peek", { client, rule: "api" })).clients;
+    expect(shown.map(({ limit, isUnknown }: ReportedQuota) => [limit, isUnknown === true])).toEqual(
+      [
+        [50, false],
+        [60, true],
+      ],
+    );
   });
 
   it("shows the default for the address of a client without the key", async () => {

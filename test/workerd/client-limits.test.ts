@@ -3,8 +3,14 @@ import { env } from "cloudflare:workers";
 import { Hono } from "hono";
 import { sign } from "hono/jwt";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import type { ConfigInput, LimitClient, RuleInput } from "../../src/config/index.ts";
+import {
+  type ConfigInput,
+  defineConfig,
+  type LimitClient,
+  type RuleInput,
+} from "../../src/config/index.ts";
 import type { LimitSource } from "../../src/config/limit-source.ts";
+import type { Rule, Window } from "../../src/config/rule.ts";
 import { rateLimit, weir } from "../../src/index.ts";
 import { ClientLimits, MAX_KNOWN } from "../../src/request/client-limits.ts";
 
@@ -432,5 +438,29 @@ describe("the numbers of an isolate", () => {
     await vi.advanceTimersByTimeAsync(60_000);
     expect(await ask("someone", byProgram)).toBe(2);
     expect(await ask("someone")).toBe(2);
+  });
+
+  it("are shown to operators as they are used without a request", async () => {
+    let number: number | undefined = 20;
+    const { limits, ask } = createLimits(({ request: given }) => (given ? 3 : number));
+    const from = { ...source, cacheMs: 0 };
+    const use = () => ask("someone", { from, by: {} as { request: Request } });
+    await ask("someone", { from });
+    await vi.advanceTimersByTimeAsync(1);
+    expect([await use(), limits.answerOf(from, "someone")]).toEqual([20, 20]);
+    number = undefined;
+    expect([await use(), limits.answerOf(from, "someone")]).toEqual([3, 3]);
+  });
+
+  it("reach a request that waits, although its client had no limit when it came", async () => {
+    const { limits, ask } = createLimits(() => 7);
+    const [rule] = defineConfig({
+      rules: [{ ...RULE, limit: { ...SOURCE } }],
+      custom: { limits: { quota: () => 7 } },
+    }).rules as [Rule];
+    const [window] = rule.windows as [Window];
+    await ask("someone", { from: window.from?.limit as LimitSource });
+    const { windows } = limits.current({ windows: rule.windows, identity: "someone" });
+    expect(windows.map(({ limit }) => limit)).toEqual([7]);
   });
 });
