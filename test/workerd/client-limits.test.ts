@@ -266,7 +266,9 @@ describe("a limit from a function", () => {
 
   it("is the newest one for a rule with the mode mark", async () => {
     let number = 2;
-    const { send } = worker(() => number, [{ ...RULE, mode: "mark" }]);
+    const { send } = worker(() => number, [{ ...RULE, mode: "mark" }], {
+      store: "durable-object",
+    });
     expect(limitsOf(await send())).toEqual([2]);
     number = 100;
     await vi.advanceTimersByTimeAsync(60_000);
