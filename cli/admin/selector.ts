@@ -266,8 +266,10 @@ function row({
   const first = isUnknown
     ? [policy, "?", "?"]
     : [policy, limit, { text: remaining, style } as const];
-  if (concurrent && !isUnknown)
-    return [...first, "", "", { text: openText(limit - remaining, limit), style }];
+  if (concurrent) {
+    const open = isUnknown ? "" : ({ text: openText(limit - remaining, limit), style } as const);
+    return [...first, "", "", open];
+  }
   const window = calendar ?? formatWindow({ windowMs: 1000 * Math.round(windowMs / 1000) });
   const isFull = sliding !== undefined && remaining === limit;
   const more = isFull || isUnknown ? "" : formatDuration(resetMs);

@@ -168,7 +168,7 @@ function environmentOf(settings: Settings, missing: Set<string>): Record<string,
 
 function noBindings(names: readonly string[]): string {
   const read = names.map((name) => `env.${name}`).join(", ");
-  return `A function of the configuration has read ${read}, which only the Worker has: here are only vars and secrets. With --against https://…, the Worker calls the function.`;
+  return `A function of the configuration has read ${read}, without a value here: only vars and secrets have one. With --against https://…, the Worker calls the function with its bindings.`;
 }
 
 /**

@@ -19,7 +19,7 @@ const TITLES = {
   503: "Service Unavailable",
 } as const;
 
-/** The detail of 404 for a path that the Worker does not have. `weir` looks for it, because an older Worker has fewer. */
+/** The detail of 404 for an unknown path. `weir` looks for it, because an older Worker has fewer paths. */
 export const NO_PATH = "There is nothing at this path. See docs/operating.md.";
 
 type Status = keyof typeof TITLES;

@@ -45,11 +45,11 @@ type App = (request: Request, quotas: readonly Quota[]) => Promise<Response>;
 
 interface DecidedRequest {
   readonly appliedRules: readonly AppliedRule[];
-  /** Undefined if no rule applies to the request. */
+  /** Undefined if no rule applies to the request, or if its client is gone. */
   readonly decision?: Decision;
   /** The duration of the decision in milliseconds, not counting the functions in `custom`. */
   readonly tookMs: number;
-  /** Set if the client has hung up before the decision, so that there is none, and nothing is forwarded. */
+  /** Set if the client has hung up before the decision. The request must not be forwarded. */
   readonly isGone?: true;
 }
 
@@ -199,12 +199,12 @@ export class Gateway {
       if (!identified) return undefined;
       const { appliedRules, clients, denial, foreignMs } = identified;
       if (appliedRules.length === 0) return NO_RULES;
-      // A function in `custom.limits` and the fetch of an issuer's keys keep a request alive whose client has hung up.
-      if (request.signal.aborted) return { appliedRules, tookMs: 0, isGone: true };
       const mayWait = appliedRules.some(({ rule }) => waits(rule));
       if (mayWait || appliedRules.some(({ rule }) => hasConcurrent(rule))) keepAlive();
       const timeSpent = () => Math.max(0, Date.now() - startedAt - foreignMs);
       if (denial) return { appliedRules, decision: denial, tookMs: timeSpent() };
+      // A function in `custom.limits` and the fetch of an issuer's keys keep a request alive whose client has hung up.
+      if (request.signal.aborted) return { appliedRules, tookMs: 0, isGone: true };
       const current = mayWait && {
         current: () => this.#overrides.clientsOf(clients.map((each) => this.#limits.current(each))),
       };

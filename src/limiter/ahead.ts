@@ -82,6 +82,7 @@ export class AheadGate {
     return this.#time() + Math.max(...tallies.map((tally) => tally?.resetMs ?? 0));
   }
 
+  /** Notes an answer to any request, after which requests may pass ahead again. */
   observe({ fromMemory }: Answer): void {
     if (!fromMemory) this.#isAnswering = true;
   }

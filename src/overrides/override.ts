@@ -17,7 +17,12 @@ export function scaledWindows(windows: readonly Window[], factor: number): reado
   });
 }
 
-/** Returns the windows with other limits. @param limits the limits, by the names of their policies */
+/**
+ * Returns the windows with other limits.
+ *
+ * @param limits the limits, by the names of their policies
+ * @param declared the same windows without the client's own numbers
+ */
 export function limitedWindows(
   windows: readonly Window[],
   limits: Readonly<Record<string, number>>,

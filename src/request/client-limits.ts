@@ -30,10 +30,11 @@ export async function windowsOfClient(
       numbers.set(source, Math.min(number, source.max));
     }),
   );
-  return numbers.size === 0 ? windows : withNumbers(windows, numbers);
+  return numbers.size === 0 ? windows : replaceNumbers(windows, numbers);
 }
 
-function withNumbers(
+/** @param numbers the number of each source */
+function replaceNumbers(
   windows: readonly Window[],
   numbers: ReadonlyMap<LimitSource | undefined, number>,
 ): readonly Window[] {
@@ -175,7 +176,7 @@ export class ClientLimits {
         numbers.set(source, Math.min(number, source.max));
       }
     }
-    return { ...applied, windows: withNumbers(declared, numbers) };
+    return { ...applied, windows: replaceNumbers(declared, numbers) };
   }
 
   /** Returns what a function has said about a client; undefined if it was not asked. */

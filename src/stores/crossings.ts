@@ -16,8 +16,8 @@ export type OnCrossing = (event: QuotaEvent) => Promise<void>;
  * Wraps a store so that `onCrossing` learns of each charge with which a count first reaches a share of `Counter.notify`
  * in a window. The store charges one request after the other, so exactly one of them finds the count below the share
  * before it, and not below after it. If quota is given back, another one may find the same. So the store also counts
- * the reports of each share, with a limit of one in a window. This wrapper must be below the leases and remembered denials, because
- * it needs the store's counts.
+ * the reports of each share, with a limit of one in a window. This wrapper must be below the leases and remembered
+ * denials, because it needs the store's counts.
  *
  * @param background keeps the Worker alive until a task has ended
  */

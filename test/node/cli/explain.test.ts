@@ -307,6 +307,6 @@ it("says which bindings a function has read that only the Worker has", async () 
   const args = ["explain", LOGIN, ...AT, "--config", "weir.config.mjs", "--json"];
   const { stdout } = await callWeir(args, folder.path);
   expect(JSON.parse(stdout).notes).toContainEqual(
-    expect.stringContaining("has read env.PLANS, which only the Worker has"),
+    expect.stringContaining("has read env.PLANS, without a value here"),
   );
 });
